@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from rankcore._core.params import N_JOBS
@@ -55,7 +55,8 @@ class Threads:
         try:
             result = run(*first)  # avoids waiting for a wake-up
         finally:
-            wait(running)  # they write where the caller reads
+            for one in running:
+                one.exception()  # waits, as they write where the caller reads
         return [result, *(one.result() for one in running)]
 
     def for_each(self, run: Callable[[Item], Any], items: Sequence[Item]) -> None:
