@@ -323,10 +323,11 @@ def test_a_tree_of_31_leaves_takes_few_exchanges(client, monkeypatch):
     monkeypatch.setattr(_boosting.SurvivingRounds, "__exit__", noting)
     model = rd.RankBoost(20, max_leaf_nodes=31).fit(bX, by, qid=bq, n_shards=2)
     deepest = [depth_of(tree.children) for tree in model.to_local()._state.model.trees]
-    # One for each level and one for the next root; a few where units change, or a tree ends with
-    # another leaf than was likely.
-    assert exchanges[0] <= sum(deepest) + 20 + 5
-    rd.RankBoost(20, max_leaf_nodes=31, max_depth=6).fit(bX, by, qid=bq, n_shards=2)
+    # One for each level and one for the next root; a few where units change, a tree ends with
+    # another leaf than was likely, or a split leaves too few rows: mostly one a tree at most.
+    assert exchanges[0] <= sum(deepest) + 20 + 15
+    shallow = {"max_leaf_nodes": 31, "max_depth": 6, "min_samples_leaf": 1}
+    rd.RankBoost(20, **shallow).fit(bX, by, qid=bq, n_shards=2)
     assert exchanges[1] <= 20 * 8
     rd.RankBoost(50).fit(bX, by, qid=bq, n_shards=2)
     assert exchanges[2] <= 50 + 2
