@@ -38,6 +38,12 @@ SAVED_RANKERS = [one for one in RANKERS if has_description(type(one))]
 SAVED = [*(one for one in ORDINAL if has_description(type(one))), *SAVED_RANKERS]
 
 
+def as_they_are(learner):
+    """Return a copy that learns from rows as they are, if it standardises them by default."""
+    given = {"standardize": False} if "standardize" in learner.get_params() else {}
+    return clone(learner).set_params(**given)
+
+
 def first_of_each(learners):
     """Return the first of the instances of each class, for tests that take long."""
     return [*{type(one): one for one in reversed(learners)}.values()][::-1]

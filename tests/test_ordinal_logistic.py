@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import approx_fprime, minimize
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
@@ -36,7 +37,7 @@ def test_model_equals_plain_form(k, form, step):
     X = np.where(np.abs(X) > 0.5, X, 0).astype(np.float32 if form == "float32" else np.float64)
     given = sparse.csr_array(X) if form == "csr" else X
     weights = np.random.default_rng(1).uniform(0.5, 3, 150)
-    model = rc.OrdinalLogistic(step=step)
+    model = rc.OrdinalLogistic(step=step, standardize=False)
     model.partial_fit(given, y, sample_weight=weights)
     plain = ordinal_logistic(
         X.astype(np.float64), y, weights=weights, decreasing=step == "decreasing"
@@ -50,7 +51,8 @@ def test_model_equals_plain_form(k, form, step):
 def test_step_follows_the_gradient_of_the_loss():
     k = 4
     X, y = problem(30, k)
-    model = rc.OrdinalLogistic(step="constant", average=False).fit(X[:-1], y[:-1])
+    model = rc.OrdinalLogistic(step="constant", average=False, standardize=False)
+    model.fit(X[:-1], y[:-1])
     before = np.concatenate([model.coef_, model.thresholds_])
     model.partial_fit(X[-1:], y[-1:])
     step = np.concatenate([model.coef_, model.thresholds_]) - before
@@ -93,8 +95,8 @@ def test_prediction_has_the_least_expected_loss(loss):
 
 def test_chunks_of_a_stream_equal_a_fit_of_one_pass():
     X, y = problem(300, 4)
-    whole = rc.OrdinalLogistic(max_iter=1, shuffle=False).fit(X, y)
-    parts = rc.OrdinalLogistic()
+    whole = rc.OrdinalLogistic(max_iter=1, shuffle=False, standardize=False).fit(X, y)
+    parts = rc.OrdinalLogistic(standardize=False)
     for rows in np.split(np.arange(300), [1, 2, 50, 64, 65, 200]):
         parts.partial_fit(X[rows], y[rows], classes=[1, 2, 3, 4])
     assert np.array_equal(whole.coef_, parts.coef_)
@@ -150,8 +152,9 @@ def test_declared_ranks_without_rows_change_nothing_for_the_others(absent):
 
 def test_shards_that_lack_ranks_keep_the_thresholds_of_those_that_have_them():
     X, y = problem(2000, 3, noise=0.3)
+    learner = rc.OrdinalLogistic(random_state=0, standardize=False)
     shards = [
-        rc.OrdinalLogistic(random_state=0).fit(X[y != lacking], y[y != lacking], classes=[1, 2, 3])
+        clone(learner).fit(X[y != lacking], y[y != lacking], classes=[1, 2, 3])
         for lacking in (3, 1)
     ]
     for merged in (rc.merge(shards), rc.merge(shards[::-1])):
@@ -163,7 +166,8 @@ def test_shards_that_lack_ranks_keep_the_thresholds_of_those_that_have_them():
 
 def test_merge_takes_the_length_of_rows_from_all_models():
     X, y = problem(10, 3)
-    parts = [rc.OrdinalLogistic().partial_fit(scale * X, y) for scale in (1, 10)]
+    learner = rc.OrdinalLogistic(standardize=False)
+    parts = [clone(learner).partial_fit(scale * X, y) for scale in (1, 10)]
     expected = np.mean([(part**2).sum(axis=1) + 1 for part in (X, 10 * X)])
     for models in (parts, parts[::-1]):
         found = rc.merge(models)._state.model["squared_length"]

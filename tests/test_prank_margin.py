@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import rankcore as rc
 from rankcore.bounds import prank_mistake_bound
@@ -271,10 +272,8 @@ def test_load_rejects_negative_margins(tmp_path, kind):
 
 def test_models_of_different_margins_are_not_merged():
     X, y = numbers()
-    models = [
-        rc.PRank(margin="auto", threshold_scale=1.0).partial_fit(factor * X, y, range(4))
-        for factor in (1, 100)
-    ]
+    learner = rc.PRank(margin="auto", threshold_scale=1.0, standardize=False)
+    models = [clone(learner).partial_fit(factor * X, y, range(4)) for factor in (1, 100)]
     with pytest.raises(ValueError, match="different margins"):
         rc.merge(models)
     base = rc.PRank(margin="auto").partial_fit(X, y, range(4))

@@ -138,7 +138,7 @@ def test_prank_as_a_rule_is_prank(problem, average, tie, scale, shuffle, dense):
     ranks = range(1, k + 1)
     rule, compiled = (
         PRankRule(**params).fit(X, y, ranks),
-        rc.PRank(margin=0.0, **params).fit(X, y, ranks),
+        rc.PRank(margin=0.0, standardize=False, **params).fit(X, y, ranks),
     )
     check_equal(rule, compiled)
     assert (rule.predict(X) == compiled.predict(X)).all()
@@ -261,7 +261,7 @@ def test_held_out_rows_early_stopping_and_callbacks():
     params = {"max_iter": 30, "early_stopping_rounds": 3, "random_state": 3}
     more = {"eval_set": (X[60:], y[60:])}
     rule = PRankRule(**params).fit(X[:60], y[:60], **more)
-    compiled = rc.PRank(margin=0.0, **params).fit(X[:60], y[:60], **more)
+    compiled = rc.PRank(margin=0.0, standardize=False, **params).fit(X[:60], y[:60], **more)
     check_equal(rule, compiled)
     assert rule.n_iter_ < 30
     seen = []
@@ -278,7 +278,9 @@ def test_weights_are_visits(class_weight):
     weights = np.random.default_rng(0).integers(0, 3, y.size)
     params = {"class_weight": class_weight, "random_state": 0}
     rule = PRankRule(**params).fit(X, y, sample_weight=weights)
-    check_equal(rule, rc.PRank(margin=0.0, **params).fit(X, y, sample_weight=weights))
+    check_equal(
+        rule, rc.PRank(margin=0.0, standardize=False, **params).fit(X, y, sample_weight=weights)
+    )
 
 
 def test_rows_on_disk(tmp_path):
@@ -292,14 +294,18 @@ def test_rows_on_disk(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("\n".join(lines) + "\n")
     rule = PRankRule(max_iter=2, random_state=0).fit(open_rows(path, n_features=5))
-    compiled = rc.PRank(margin=0.0, max_iter=2, random_state=0).fit(open_rows(path, n_features=5))
+    compiled = rc.PRank(margin=0.0, standardize=False, max_iter=2, random_state=0).fit(
+        open_rows(path, n_features=5)
+    )
     check_equal(rule, compiled)
 
 
 def test_pipelines_searches_and_pickles():
     X, y = problem(4)
     pipe = make_pipeline(StandardScaler(), PRankRule(random_state=0))
-    compiled = make_pipeline(StandardScaler(), rc.PRank(margin=0.0, random_state=0))
+    compiled = make_pipeline(
+        StandardScaler(), rc.PRank(margin=0.0, standardize=False, random_state=0)
+    )
     assert (cross_val_score(pipe, X, y) == cross_val_score(compiled, X, y)).all()
     search = GridSearchCV(PRankRule(random_state=0), {"tie": ["crammer", "strict"]}).fit(X, y)
     assert search.best_estimator_.n_features_in_ == 5
@@ -310,7 +316,9 @@ def test_pipelines_searches_and_pickles():
 def test_calibrated_and_explained_as_prank_is():
     X, y = problem(5)
     ours = rc.CalibratedOrdinal(PRankRule(random_state=0), random_state=0).fit(X, y)
-    theirs = rc.CalibratedOrdinal(rc.PRank(margin=0.0, random_state=0), random_state=0).fit(X, y)
+    theirs = rc.CalibratedOrdinal(
+        rc.PRank(margin=0.0, standardize=False, random_state=0), random_state=0
+    ).fit(X, y)
     assert (ours.predict_proba(X) == theirs.predict_proba(X)).all()
     found, expected = (model.contributions(X[:3], X).values for model in (ours, theirs))
     assert (found == expected).all()

@@ -24,6 +24,7 @@ import numpy as np
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._prank cimport count, less_late
+from rankcore._ext._units cimport rc_units
 from rankcore._ext.online_model cimport OnlineModel, update_t
 from rankcore.core cimport (
     rc_axpy, rc_counts, rc_dot, rc_rank, rc_row, rc_rows, rc_rows_get
@@ -47,6 +48,7 @@ cdef extern from "_lanes.h" nogil:
         double *survived
         int64_t *times
         double *scores
+        const double *offsets
         double *moves
         double *changes
         int64_t *units
@@ -78,6 +80,8 @@ cdef extern from "_lanes.h" nogil:
         int64_t first
         int64_t n
         int32_t *moved
+        const rc_units *units
+        double *standardized
     int64_t rc_lane_learn(const rc_lanes *m, const rc_lesson *lesson) noexcept
 
 
@@ -159,6 +163,7 @@ cdef struct MeanState:
     double *thresholds  # n_ranks - 1: scale * totals / n_members
     const int32_t *moved  # what the members moved their thresholds by, example for example
     int64_t left  # examples in moved yet to come
+    const double *offset  # what all thresholds have besides multiples of the scale
     double scale
     double n_members
     int32_t n_ranks
@@ -166,7 +171,7 @@ cdef struct MeanState:
 
 
 cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
-    cdef double score = rc_dot(x, m.weights)
+    cdef double score = rc_dot(x, m.weights) - m.offset[0]
     cdef int32_t predicted, r, tasks = m.n_ranks - 1, change = 0
     if score - score != 0 or not 0 <= rank < m.n_ranks or m.left == 0:
         return -1
@@ -198,8 +203,10 @@ cdef class OAPModel(OnlineModel):
     declared = {
         "weights": Array("tiles", "features", "width", averaged=True, aligned=True),
         "steps": Array("tiles", "tasks", "width", dtype="int64", averaged=True),
-        "thresholds": Array("tiles", "tasks", "width", derived=True),
+        "thresholds": Array("tiles", "tasks", "width", derived=True),  # without the offsets
+        "member_offsets": Array("tiles", 1, "width", averaged=True, aligned=True),
         "mean": Array("features"),
+        "mean_offset": Array(1),
         "totals": Array("tasks", dtype="int64"),
         "mean_thresholds": Array("tasks", derived=True),
         "seen": Array("lanes", 3, dtype="int64", added=True),
@@ -208,8 +215,10 @@ cdef class OAPModel(OnlineModel):
         "scale": SCALE,
         "margin": MARGIN,
     }
+    folds = (("weights", "member_offsets", 1), ("mean", "mean_offset", 1))
 
     cdef MeanState m
+    cdef double *offsets
     cdef double *weights
     cdef double *weight_sums
     cdef int64_t *steps
@@ -238,6 +247,8 @@ cdef class OAPModel(OnlineModel):
         self.seen = <rc_counts *> self.at("seen")
         self.survived = <int64_t *> self.at("survived")
         self.scale = <const double *> self.at("scale")
+        self.offsets = <double *> self.at("member_offsets")
+        self.m.offset = <const double *> self.at("mean_offset")
         self.m.weights = <double *> self.at("mean")
         self.m.totals = <int64_t *> self.at("totals")
         self.m.thresholds = <double *> self.at("mean_thresholds")
@@ -268,9 +279,9 @@ cdef class OAPModel(OnlineModel):
 
     def members(self):
         """Return the members' weights and thresholds for predictions, in tiles."""
-        if not self.averages:
-            return self["weights"], self["thresholds"]
-        return self.mean("weights"), self["scale"][0] * self.mean("steps")
+        means = {name: self.mean(name) for name in ("weights", "member_offsets")}
+        weights, offsets = self.folded(means).values()
+        return weights, self["scale"][0] * self.mean("steps") + offsets
 
     def times(self):
         return self["seen"][:, 0].reshape(self.n_tiles, 1, self.width)
@@ -286,6 +297,7 @@ cdef class OAPModel(OnlineModel):
 
     def renew(self):
         self["mean"][...] = self._of_members(self["weights"]).mean(axis=1)
+        self["mean_offset"][...] = self._of_members(self["member_offsets"]).mean(axis=1)
         self["totals"][...] = self._of_members(self["steps"]).sum(axis=1)
 
     def _of_members(self, tiles):
@@ -296,7 +308,9 @@ cdef class OAPModel(OnlineModel):
     def compute(self):
         """Return the means of the members' parameters, summed in the order of the members."""
         if not self.averages:
-            return self["mean"], self["mean_thresholds"]
+            means = {name: self[name] for name in ("mean", "mean_offset")}
+            weights, offset = self.folded(means).values()
+            return weights, self["mean_thresholds"] + offset
         weights, thresholds = map(self._of_members, self.members())
         return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
 
@@ -317,6 +331,7 @@ cdef class OAPModel(OnlineModel):
         m.weight_sums = NULL
         if self.weight_sums != NULL:
             m.weight_sums = self.weight_sums + t * d * width + lane
+        m.offsets = self.offsets + t * width + lane if self.standard.active else NULL
         tile.steps = self.steps + t * tasks * width + lane
         tile.thresholds = self.thresholds + t * tasks * width + lane
         tile.step_sums = NULL
@@ -409,8 +424,12 @@ cdef class OAPModel(OnlineModel):
         lesson.n_cumulative = cumulative.shape[1]
         lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
         lesson.moved = &moved[0, 0]
+        lesson.units = &self.standard.units if self.standard.active else NULL
+        cdef double[::1] standardized = array("d", bytes(8 * self.n_features))
+        lesson.standardized = &standardized[0]
         cdef bint fetch = (  # the rows will use most columns
-            X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
+            X.indptr != NULL and not self.standard.active
+            and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
         )
         with nogil:
             while member < last:

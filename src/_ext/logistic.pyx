@@ -160,6 +160,7 @@ cdef class LogisticModel(OnlineModel):
         "ranks": Array("ranks", dtype="int64", added=True),
         "extremes": Array(2),
     }
+    folds = (("weights", "thresholds", 1), ("weights", "extremes", 1))
 
     cdef LogisticState m
 
@@ -232,7 +233,11 @@ cdef class LogisticModel(OnlineModel):
         return found
 
     def compute(self):
-        """Return the weights, the ranks with rows, the sorted thresholds between these."""
+        """Return weights, ranks with rows, sorted thresholds between these, extreme scores."""
+        means = {name: self.mean(name) for name in ("weights", "thresholds")}
+        weights, thresholds, extremes = self.folded(
+            means | {"extremes": self["extremes"]}
+        ).values()
         occurring = np.flatnonzero(self["ranks"])
-        thresholds = np.sort(self.mean("thresholds")[occurring[: len(occurring) - 1]])
-        return self.mean("weights"), occurring, thresholds
+        between = np.sort(thresholds[occurring[: len(occurring) - 1]])
+        return weights, occurring, between, extremes

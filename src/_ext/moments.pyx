@@ -3,10 +3,11 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._moments cimport (
-    point_to_moments, rc_moments, rc_moments_add_rows, rc_standardized, rc_units
-)
+from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
+from rankcore._ext._units cimport rc_moments, rc_units
 from rankcore.core cimport rc_rows, rc_rows_get
+
+import numpy as np
 
 
 def add_rows(
@@ -31,9 +32,16 @@ def add_rows(
         or not 0 <= start <= stop <= X.n_rows
     ):
         raise ValueError("rows, weights, range and moments do not fit together")
+    if columns.shape[0] != 4 or columns.shape[1] < 1 or totals.shape[0] != 3:
+        raise ValueError("moments must have arrays of shape (4, n_features) and (3,)")
     if weights is not None and weights.shape[0]:
         first = &weights[0]
-    point_to_moments(&m, columns, totals)
+    m.weights = &columns[0, 0]
+    m.origins = &columns[1, 0]
+    m.sums = &columns[2, 0]
+    m.squares = &columns[3, 0]
+    m.totals = &totals[0]
+    m.n_features = X.n_features
     with nogil:
         rc_moments_add_rows(&m, X, first, start, stop)
 
@@ -73,3 +81,17 @@ def standardize(
         for i in range(n):
             row = i if order is None else order[i]
             rc_standardized(&u, rc_rows_get(X, row), &out[i, 0])
+
+
+def change_units(weights, int axis, old, new):
+    """Return weights of features in other units, and what thresholds gain.
+
+    ``old`` and ``new`` are (center, deviation); ``axis`` is that of the features. Scores are equal:
+    ``v . (x - center) / deviation - threshold`` in either units.
+    """
+    shape = [1] * weights.ndim
+    shape[axis] = -1
+    raw = weights * (1 / old[1]).reshape(shape)
+    # In order: the same bits on every platform.
+    gained = np.cumsum(raw * (old[0] - new[0]).reshape(shape), axis=axis).take(-1, axis=axis)
+    return raw * new[1].reshape(shape), gained

@@ -4,15 +4,50 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext.online_model cimport Learner, OnlineModel
-from rankcore.core cimport rc_rows, rc_rows_get
+from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
+from rankcore._ext._units cimport rc_any_beyond
+from rankcore._ext.online_model cimport Learner, OnlineModel, Standard
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 cdef extern from "_ahead.h" nogil:
     void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
 
 
+# Units follow the moments at each of the first rows, then whenever the number of rows is a power of
+# two, and when a value lies farther from 0 than this: counts and values of rows alone decide.
+cdef int64_t FIRST_ROWS = 16
+cdef double FAR = 16.0
+# Rows with larger values are not learned, as their squares overflow.
+cdef double LARGEST = 1e150
+
+
+cdef inline bint _add(
+    Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge,
+    rc_row *x,  # in, out: the row; standardised, if units are not due
+) noexcept nogil:
+    """Add a row to the moments, and find out whether units are due; return False if it is huge."""
+    cdef int64_t rows
+    cdef double *totals = s.moments.totals
+    if huge and rc_any_beyond(x[0], LARGEST):
+        return False
+    rc_moments_add_rows(&s.moments, X, weights, row, row + 1)
+    s.added = True
+    rows = <int64_t> totals[0]
+    s.due = rows <= FIRST_ROWS or rows & (rows - 1) == 0
+    if s.due:
+        return True
+    if s.active:
+        x[0] = rc_standardized(&s.units, x[0], s.row)
+    if s.active or totals[2] * 8 > totals[0] * s.moments.n_features:
+        s.due = rc_any_beyond(x[0], FAR)
+    return True
+
+
 cdef int64_t _learn(
     Learner *learner,
+    Standard *standard,
+    bint follow,  # whether the moments follow the rows
+    bint huge,  # whether there are values beyond `LARGEST`
     const rc_rows *X,
     const int32_t *ranks,
     const int32_t *order,  # NULL for the rows as they come
@@ -22,6 +57,7 @@ cdef int64_t _learn(
 ) noexcept nogil:
     """Learn positions start .. stop - 1, as `learn`; return the first one not learned."""
     cdef int64_t i = start, mark = 0, row, predicted
+    cdef rc_row x
     while mark < n_marks and marks[mark] <= learner.seen.t:
         mark += 1
     while i < stop:
@@ -31,14 +67,20 @@ cdef int64_t _learn(
             row = order[i]
             if not 0 <= row < X.n_rows:
                 break
+        x = rc_rows_get(X, row)
+        if follow and not standard.added:
+            if not _add(standard, X, row, weights, huge, &x) or standard.due:
+                break
+        elif standard.active:
+            x = rc_standardized(&standard.units, x, standard.row)
         if weights == NULL:
-            predicted = learner.update(learner.state, rc_rows_get(X, row), ranks[row])
+            predicted = learner.update(learner.state, x, ranks[row])
         else:
-            predicted = learner.weighted(
-                learner.state, rc_rows_get(X, row), ranks[row], weights[row]
-            )
+            predicted = learner.weighted(learner.state, x, ranks[row], weights[row])
         if predicted < 0:
             break
+        if follow:
+            standard.added = False
         i += 1
         if mark < n_marks and learner.seen.t == marks[mark]:
             losses[mark] = learner.seen.rank_loss
@@ -59,6 +101,7 @@ def learn(
     const int64_t[::1] marks not None,  # ascending example counts at which to record the total loss
     # out, same length: total rank loss after ``marks[i]`` examples, for the marks reached
     int64_t[::1] losses not None,
+    bint follow=True,  # whether moments follow the rows, if those of the model do
 ):
     """Learn from the examples at positions start .. stop - 1.
 
@@ -78,16 +121,76 @@ def learn(
         or losses.shape[0] != n_marks
     ):
         raise ValueError("rows, ranks, order, range and model do not fit together")
-    model.begin(params)
-    with nogil:
-        reached = _learn(
-            &model.learner, X, &ranks[0] if ranks.shape[0] else NULL,
-            &order[0] if order is not None and order.shape[0] else NULL,
-            &weights[0] if weights is not None and weights.shape[0] else NULL,
-            start, stop, &marks[0] if n_marks else NULL, n_marks, &losses[0] if n_marks else NULL,
-        )
-    model.end()
-    return reached
+    cdef bint huge = rows.largest > LARGEST
+    reached = start
+    while True:
+        model.begin(params)
+        with nogil:
+            reached = _learn(
+                &model.learner, &model.standard, follow and model.standard.follows, huge, X,
+                &ranks[0] if ranks.shape[0] else NULL,
+                &order[0] if order is not None and order.shape[0] else NULL,
+                &weights[0] if weights is not None and weights.shape[0] else NULL,
+                reached, stop,
+                &marks[0] if n_marks else NULL, n_marks, &losses[0] if n_marks else NULL,
+            )
+        model.end()
+        if not (follow and model.standard.due):
+            return reached
+        _renew_units(model, params)
+
+
+cdef int _renew_units(OnlineModel model, object params) except -1:
+    """Let the learner compute the units again, from the moments."""
+    model.standard.due = False
+    params._renew_units(model)
+    return 0
+
+
+def follow_rows(
+    OnlineModel model not None,  # in and out
+    object params not None,  # as of `learn`, and the next four
+    object rows not None,
+    const int32_t[::1] order,
+    const double[::1] weights,
+    int64_t start,
+    int64_t stop,
+):
+    """Add rows to the moments before they are learned; renew the units if they are due.
+
+    Returns ``stop``, or the first position from which rows are to be learned in other units: the
+    rows before it must be learned first. They are renewed when it is the ``start``. Returns -1 if
+    the row at ``start`` has values that are too large.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef Standard *s = &model.standard
+    cdef const double *first = NULL
+    cdef rc_row x
+    cdef int64_t i = start, row
+    cdef bint huge = rows.largest > LARGEST
+    if weights is not None and weights.shape[0]:
+        first = &weights[0]
+    if (
+        model.n_features != X.n_features
+        or (weights is not None and weights.shape[0] != X.n_rows)
+        or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
+    ):
+        raise ValueError("rows, order, weights, range and model do not fit together")
+    while i < stop and s.follows:
+        if not s.added:
+            row = i if order is None else order[i]
+            if not 0 <= row < X.n_rows:
+                raise ValueError(f"order has no row {row}")
+            x = rc_rows_get(X, row)
+            if not _add(s, X, row, first, huge, &x):
+                return i if i > start else -1
+        if s.due:
+            if i > start:
+                return i
+            _renew_units(model, params)
+        s.added = False
+        i += 1
+    return stop
 
 
 def learn_few(
@@ -117,21 +220,30 @@ def learn_few(
     cdef int64_t *losses = <int64_t *> malloc((n_marks + 1) * sizeof(int64_t))
     if losses == NULL:
         raise MemoryError
+    cdef bint huge = rows.largest > LARGEST
+    cdef int64_t t = model.counts[0], rank_loss = model.counts[1], mistakes = model.counts[2]
+    reached = 0
     try:
-        model.begin(params)
-        with nogil:
-            reached = _learn(
-                &model.learner, X, &ranks[0] if X.n_rows else NULL, NULL, NULL, 0, X.n_rows,
-                &marks[0] if n_marks else NULL, n_marks, losses,
-            )
+        while True:
+            model.begin(params)
+            with nogil:
+                reached = _learn(
+                    &model.learner, &model.standard, model.standard.follows, huge, X,
+                    &ranks[0] if X.n_rows else NULL, NULL, NULL, reached, X.n_rows,
+                    &marks[0] if n_marks else NULL, n_marks, losses,
+                )
+            if not model.standard.due:
+                break
+            model.end()
+            _renew_units(model, params)
         for i in range(n_marks):
             if marks[i] <= model.learner.seen.t:
                 curve.append((marks[i], losses[i]))
     finally:
         free(losses)
-    record[0] += model.learner.seen.t - model.counts[0]
-    record[1] += model.learner.seen.rank_loss - model.counts[1]
-    record[2] += model.learner.seen.mistakes - model.counts[2]
+    record[0] += model.learner.seen.t - t
+    record[1] += model.learner.seen.rank_loss - rank_loss
+    record[2] += model.learner.seen.mistakes - mistakes
     model.end()
     if reached < X.n_rows:
         return reached

@@ -18,6 +18,8 @@ import numpy as np
 
 from rankcore.core cimport rc_counts
 
+from rankcore._ext.moments import change_units
+
 # Value of a scale or margin that the first rows are to determine.
 UNKNOWN = -1.0
 # Maximum count in a model file: more than any run counts, and small enough that further learning
@@ -89,6 +91,20 @@ SCALE = Array(1, first=first_scale)
 MARGIN = Array(1, first=first_margin)
 
 
+# What units add to the thresholds of a lattice, whose steps are integers.
+OFFSET = Array(1, averaged=True)
+# Arrays of learners that standardise rows: see `Moments` and `Units` in
+# ``_core/standardization``. Their axis is empty if all rows are left alone for good.
+STANDARDIZED = "standardized"
+RAW_UNITS = [[0.0], [1.0]]
+UNITS = {
+    "column_moments": Array(4, STANDARDIZED),
+    "column_totals": Array(3),
+    "units": Array(2, STANDARDIZED, first=lambda settings: RAW_UNITS),
+    "unit_factors": Array(2, STANDARDIZED, derived=True),  # 1 / deviation, -center / deviation
+}
+
+
 def are_counts(*arrays):
     """Return whether all numbers are from 0 to `MOST_COUNTED`."""
     return all(((array >= 0) & (array <= MOST_COUNTED)).all() for array in arrays)
@@ -139,6 +155,9 @@ cdef class OnlineModel:
 
     # Arrays by name, except for the sums of averaged arrays and ``counts``.
     declared = {}
+    # Weights of features that depend on the units of rows, the thresholds or intercepts that
+    # belong to them, and the sign with which these gain what `change_units` returns.
+    folds = ()
     # Setting on which averages are computed.
     averaged_by = "average"
 
@@ -156,6 +175,7 @@ cdef class OnlineModel:
         self.n_features, self.n_ranks, self.settings = n_features, n_ranks, dict(settings)
         if arrays is None:
             arrays = {}
+            sizes[STANDARDIZED] = n_features
             for name, one in self._all_forms({}).items():
                 arrays[name] = one.zeros(self._shape(one, sizes))
                 if one.first is not None:
@@ -172,6 +192,8 @@ cdef class OnlineModel:
             forms[name] = one
             if one.averaged and self.averages:
                 forms[name + SUMS] = Array(*one.axes, dtype=one.dtype, aligned=one.aligned)
+        if self.standardizes:
+            forms |= UNITS
         forms.setdefault("counts", Array(3, dtype="int64", added=True))
         return forms
 
@@ -204,6 +226,11 @@ cdef class OnlineModel:
             if not array.flags.c_contiguous:
                 raise ValueError(f"the array {name} must be in C order")
             taken[name] = array
+        if sizes.get(STANDARDIZED, 0) not in (0, self.n_features):
+            raise ValueError(
+                f"the array column_moments has {sizes[STANDARDIZED]} columns; expected none, or "
+                f"one for each of {self.n_features} features"
+            )
         for name, one in forms.items():
             if one.derived:
                 taken[name] = one.zeros(self._shape(one, sizes))
@@ -213,7 +240,39 @@ cdef class OnlineModel:
         self.derive()
         self.counts = <int64_t *> self.at("counts")
         self.bind()
+        self._bind_units()
         self._bind_checked()
+
+    def _bind_units(self):
+        """Point to the units and the moments of rows."""
+        cdef Standard *s = &self.standard
+        cdef double *units = <double *> self.at("units")
+        cdef double *factors = <double *> self.at("unit_factors")
+        if units == NULL:
+            s.active = s.follows = s.added = s.due = False
+            return
+        s.moments.weights = <double *> self.at("column_moments")
+        s.moments.origins = s.moments.weights + self.n_features
+        s.moments.sums = s.moments.origins + self.n_features
+        s.moments.squares = s.moments.sums + self.n_features
+        s.moments.totals = <double *> self.at("column_totals")
+        s.moments.n_features = self.n_features
+        s.units.center = units
+        s.units.factor = factors
+        s.units.blank = factors + self.n_features
+        s.units.n_features = self.n_features
+        if self.scratch is None:
+            self.scratch = np.empty(self.n_features)
+        s.row = <double *> <Py_ssize_t> self.scratch.ctypes.data
+        self._read_units()
+
+    def _read_units(self):
+        """Compute what follows from the units."""
+        center, deviation = self["units"]
+        factors = self["unit_factors"]
+        np.divide(1, deviation, out=factors[0])
+        np.multiply(-center, factors[0], out=factors[1])
+        self.standard.active = bool((self["units"] != RAW_UNITS).any())
 
     def _bind_checked(self):
         """List the arrays of float64 that an overflow reaches."""
@@ -283,8 +342,9 @@ cdef class OnlineModel:
         """Compute what learning keeps up to date, of the mean of models."""
 
     def compute(self):
-        """Return the arrays to predict with."""
-        return tuple(self.mean(name) for name, one in self.forms.items() if one.averaged)
+        """Return the arrays to predict with, in the units of the rows as they come."""
+        means = {name: self.mean(name) for name, one in self.forms.items() if one.averaged}
+        return tuple(self.folded(means).values())
 
     def make_room(self):
         """Enlarge the arrays if learning stopped for lack of capacity; return whether it did."""
@@ -425,6 +485,9 @@ cdef class OnlineModel:
     cdef bint finite(self, const int32_t *columns, int64_t n) noexcept nogil:
         """Return whether some columns, or all if ``columns`` is NULL, and the rest are finite."""
         cdef const Checked *one
+        if self.standard.active:  # standardised rows are dense
+            columns = NULL
+            n = self.n_features
         cdef const double *at
         cdef int64_t o, k, i, width
         cdef int32_t c
@@ -444,6 +507,101 @@ cdef class OnlineModel:
                     for i in range(width):
                         sum += at[i] - at[i]
         return sum == 0
+
+    # ---------------------------------------------------------------- units
+
+    @property
+    def standardizes(self):
+        """Whether rows are standardised, unless they are left alone."""
+        return bool(self.folds and self.settings.get("standardize"))
+
+    @property
+    def has_units(self):
+        """Whether there are moments and units, which rows that are left alone do not need."""
+        return "units" in self.forms and self["units"].size > 0
+
+    @property
+    def rows_change(self):
+        """Whether rows are standardised before they are learned."""
+        return bool(self.standard.active)
+
+    @property
+    def follows(self):
+        """Whether the moments follow the rows that are learned, as in a stream."""
+        return bool(self.standard.follows)
+
+    @follows.setter
+    def follows(self, bint value):
+        self.standard.follows = value and self.standard.row != NULL and self.has_units
+        self.standard.added = self.standard.due = False
+
+    def folded(self, arrays):
+        """Return a copy of a dict of arrays in which the units of rows are folded."""
+        if self.standard.active:
+            raw = np.zeros(self.n_features), np.ones(self.n_features)
+            arrays = self._in_units(arrays, raw)
+        return arrays
+
+    def _in_units(self, arrays, units):
+        """Return a copy of a dict of arrays, of those of `folds`, in other units."""
+        changed = dict(arrays)
+        for weights, offset, sign in self.folds:
+            if weights in arrays and offset in arrays:
+                axis = self.forms[weights].axes.index("features")
+                changed[weights], gained = change_units(
+                    arrays[weights], axis, self["units"], units
+                )
+                shape = arrays[offset].shape if gained.ndim else ()
+                changed[offset] = arrays[offset] + sign * gained.reshape(shape)
+        return changed
+
+    def refold(self, center, deviation):
+        """Change the units of rows, so that every row keeps its scores.
+
+        Lazy sums change by the same linear rule, so that averages keep their scores, too.
+        """
+        units = np.asarray(center, dtype=np.float64), np.asarray(deviation, dtype=np.float64)
+        if np.array_equal(self["units"], units):
+            return
+        names = {name for weights, offset, _ in self.folds for name in (weights, offset)}
+        last = {name: self[name] for name in names}
+        changed = self._in_units(last, units)
+        if self.averages:
+            averaged = {name for name in names if name + SUMS in self.forms}
+            sums = {name: self[name + SUMS] for name in averaged}
+            changed |= {
+                name + SUMS: array for name, array in self._in_units(sums, units).items()
+            }
+        for name, array in changed.items():
+            self[name][...] = array
+        self.set_units(*units)
+
+    def set_units(self, center, deviation):
+        """Set the units of rows, and keep weights and thresholds as numbers in these units."""
+        self["units"][...] = center, deviation
+        self._read_units()
+        self.computed = None
+
+    def leave_alone(self):
+        """Learn further rows as they are, for good: moments and units are no longer needed."""
+        self.refold(np.zeros(self.n_features), np.ones(self.n_features))
+        arrays = self.saved()
+        for name in ("column_moments", "units"):
+            arrays[name] = np.empty((len(arrays[name]), 0))
+        self.take_arrays(arrays)
+
+    def check_units(self):
+        """Raise ValueError if the values of units and moments are not possible."""
+        if not self.standardizes:
+            return
+        rows, weight, values = self["column_totals"]
+        if not (rows >= 0 and weight >= 0 and 0 <= values <= rows * self.n_features):
+            raise ValueError(
+                "the totals of the moments must be a number of rows, their weight, and a number of "
+                f"values; found {rows}, {weight} and {values}"
+            )
+        if not (self["column_moments"][0] >= 0).all() or not (self["units"][1] > 0).all():
+            raise ValueError("weights of moments must be >= 0, and deviations > 0")
 
     # ---------------------------------------------------------------- learning
 

@@ -56,11 +56,11 @@ from rankcore.core cimport (
     rc_rows_get,
 )
 
-from rankcore._ext.online_model import MARGIN, SCALE, Array, check_steps
+from rankcore._ext.online_model import MARGIN, OFFSET, SCALE, Array, check_steps
 
 
 cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept nogil:
-    return prank_step(m, x, rank, 0.0)
+    return prank_step(m, x, rank, 0.0, 0.0)
 
 
 cdef int32_t prank_margin_update(
@@ -68,16 +68,17 @@ cdef int32_t prank_margin_update(
 ) noexcept nogil:
     if not 0 <= margin:
         return -1
-    return prank_step(m, x, rank, margin)
+    return prank_step(m, x, rank, margin, 0.0)
 
 
 cdef struct MarginState:
     rc_prank_state prank
     double margin
+    double offset
 
 
 cdef int32_t bound_prank_update(MarginState *m, rc_row x, int32_t rank) noexcept nogil:
-    return prank_step(&m.prank, x, rank, m.margin)
+    return prank_step(&m.prank, x, rank, m.margin, m.offset)
 
 
 cdef void prank_average(
@@ -236,14 +237,17 @@ cdef class PRankModel(OnlineModel):
     declared = {
         "weights": Array("features", averaged=True),
         "steps": Array("tasks", dtype="int64", averaged=True),
-        "thresholds": Array("tasks", derived=True),
+        "thresholds": Array("tasks", derived=True),  # without the offset
+        "offset": OFFSET,
         "scale": SCALE,
         "margin": MARGIN,
     }
+    folds = (("weights", "offset", 1),)
 
     cdef MarginState m
     cdef const double *scale
     cdef const double *margin
+    cdef const double *offset
 
     cdef int bind(self) except -1:
         cdef rc_prank_state *m = &self.m.prank
@@ -256,11 +260,13 @@ cdef class PRankModel(OnlineModel):
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
+        self.offset = <const double *> self.at("offset")
         return self.learns_by(<update_t> bound_prank_update, NULL, &self.m, &m.seen)
 
     cdef int follow(self, object params) except -1:
         self.m.prank.scale = self.scale[0]
         self.m.margin = self.margin[0]
+        self.m.offset = self.offset[0]
         self.m.prank.tie = RC_TIE_STRICT if params.tie == "strict" else RC_TIE_CRAMMER
         return 0
 
@@ -271,7 +277,8 @@ cdef class PRankModel(OnlineModel):
         check_steps(self.arrays)
 
     def compute(self):
-        return self.mean("weights"), self["scale"] * self.mean("steps")
+        weights, steps, offset = OnlineModel.compute(self)
+        return weights, self["scale"] * steps + offset
 
 
 @final
@@ -283,6 +290,7 @@ cdef class CuSumModel(OnlineModel):
         "thresholds": Array("tasks", averaged=True),
         "scale": SCALE,
     }
+    folds = (("weights", "thresholds", 1),)
 
     cdef rc_cusum_state m
     cdef const double *scale
@@ -319,6 +327,7 @@ cdef class WidrowHoffModel(OnlineModel):
         "intercept": Array(1, averaged=True),
         "scale": SCALE,
     }
+    folds = (("weights", "intercept", -1),)
 
     cdef rc_lms_state m
     cdef const double *scale
@@ -350,6 +359,7 @@ cdef class MulticlassModel(OnlineModel):
         "intercepts": Array("ranks", averaged=True),
         "scale": SCALE,
     }
+    folds = (("weights", "intercepts", -1),)
 
     cdef rc_mcp_state m
     cdef const double *scale

@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t
 import numpy as np
 
 from rankcore._ext._prank cimport count, prank_step, too_close
+from rankcore._ext._units cimport rc_units
 from rankcore._ext.online_model cimport OnlineModel, update_t
 from rankcore.core cimport RC_TIE_CRAMMER, RC_TIE_STRICT, rc_dot, rc_prank_state, rc_rank, rc_row
 
@@ -22,6 +23,8 @@ from rankcore._ext.online_model import (
 cdef struct VotedState:
     rc_prank_state prank
     double margin
+    double offset
+    const rc_units *units  # NULL for rows as they are
     double *weights  # capacity * n_features: past hypotheses
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
@@ -35,10 +38,15 @@ cdef struct VotedState:
 
 cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
     cdef int64_t i, d = m.prank.n_features, tasks = m.prank.n_ranks - 1
+    cdef double offset = m.offset, weight
     for i in range(d):
-        m.weights[slot * d + i] = m.prank.weights[i]
+        weight = m.prank.weights[i]
+        if m.units != NULL:
+            weight *= m.units.factor[i]
+            offset += weight * m.units.center[i]
+        m.weights[slot * d + i] = weight
     for i in range(tasks):
-        m.thresholds[slot * tasks + i] = m.prank.thresholds[i]
+        m.thresholds[slot * tasks + i] = m.prank.thresholds[i] + offset
     m.votes[slot] = m.progress[1]
     m.born[slot] = m.progress[2]
 
@@ -76,7 +84,7 @@ cdef void _end_hypothesis(VotedState *m) noexcept nogil:
 
 
 cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
-    cdef double score = rc_dot(x, m.prank.weights)
+    cdef double score = rc_dot(x, m.prank.weights) - m.offset
     cdef int32_t predicted
     if score - score != 0 or not 0 <= rank < m.prank.n_ranks:
         return -1
@@ -88,22 +96,23 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
     if not m.capped and m.progress[0] == m.capacity:
         return -1  # needs room first
     _end_hypothesis(m)
-    return prank_step(&m.prank, x, rank, m.margin)
+    return prank_step(&m.prank, x, rank, m.margin, m.offset)
 
 
 @final
 cdef class VotedModel(OnlineModel):
     """PRank that keeps its hypotheses and how many examples each survived.
 
-    ``hypotheses``, ``cuts``, ``votes`` and ``born`` are past ones; ``progress`` has how many are
-    kept, the votes of the current one, and how many there have been. The axis "room" is grown by
-    `make_room`, if all hypotheses are kept.
+    ``hypotheses``, ``cuts``, ``votes`` and ``born`` are past ones, in the units of the rows as they
+    come; ``progress`` has how many are kept, the votes of the current one, and how many there have
+    been. The axis "room" is grown by `make_room`, if all hypotheses are kept.
     """
 
     declared = {
         "weights": Array("features"),
         "steps": Array("tasks", dtype="int64"),
-        "thresholds": Array("tasks", derived=True),
+        "thresholds": Array("tasks", derived=True),  # without the offset
+        "offset": Array(1),
         "hypotheses": Array("room", "features", 1, past=True),  # tiles of one
         "cuts": Array("room", "tasks", past=True),
         "votes": Array("room", dtype="int64"),
@@ -112,10 +121,12 @@ cdef class VotedModel(OnlineModel):
         "scale": SCALE,
         "margin": MARGIN,
     }
+    folds = (("weights", "offset", 1),)
 
     cdef VotedState m
     cdef const double *scale
     cdef const double *margin
+    cdef const double *offset
 
     cdef int bind(self) except -1:
         cdef VotedState *m = &self.m
@@ -141,11 +152,14 @@ cdef class VotedModel(OnlineModel):
         m.capped = self.settings["max_hypotheses"] is not None
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
+        self.offset = <const double *> self.at("offset")
         return self.learns_by(<update_t> voted_update, NULL, m, &m.prank.seen)
 
     cdef int follow(self, object params) except -1:
         self.m.prank.scale = self.scale[0]
         self.m.margin = self.margin[0]
+        self.m.offset = self.offset[0]
+        self.m.units = &self.standard.units if self.standard.active else NULL
         self.m.prank.tie = RC_TIE_STRICT if params.tie == "strict" else RC_TIE_CRAMMER
         return 0
 
@@ -196,6 +210,8 @@ cdef class VotedModel(OnlineModel):
     def compute(self):
         """Return the hypotheses, their thresholds and their votes, oldest first."""
         past, present, votes = self.lineup()
+        names = ("weights", "offset")
+        weights, offset = self.folded({name: self[name] for name in names}).values()
 
         def lined_up(kept, last):
             out = np.empty((votes.size, last.size))
@@ -206,7 +222,7 @@ cdef class VotedModel(OnlineModel):
             return out
 
         return (
-            lined_up(self["hypotheses"][:, :, 0], self["weights"]),
-            lined_up(self["cuts"], self["thresholds"]),
+            lined_up(self["hypotheses"][:, :, 0], weights),
+            lined_up(self["cuts"], self["thresholds"] + offset),
             votes,
         )

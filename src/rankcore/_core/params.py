@@ -124,6 +124,19 @@ class Options(Constraint):
         return f"one of {listed}" if len(self.options) > 1 else listed
 
 
+class Off(Constraint):
+    """False, for a choice that can be switched off."""
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_) and not value
+
+    def accepts_type(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_)
+
+    def __str__(self) -> str:
+        return "False"
+
+
 class Function(Constraint):
     """A function, or another callable object."""
 
@@ -248,13 +261,16 @@ def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
 
 
 def _of_type(annotation: Any) -> Constraint | None:
-    """Return the constraint of a type that says all: bool, or ``Literal`` of strings or None."""
+    """Return the constraint of a type that says all: bool, or ``Literal`` of strings or False."""
     if annotation in (bool, "bool"):
         return FLAG
     found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
     if found is None:
         return None
-    options = Options(*literal_eval(f"({found[1]},)"))
+    values = literal_eval(f"({found[1]},)")
+    options: Constraint = Options(*(value for value in values if value is not False))
+    if False in values:
+        options |= Off()
     return options | None if found[2] else options
 
 

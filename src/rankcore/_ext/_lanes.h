@@ -14,6 +14,7 @@
 #include "rankcore.h"
 
 #include "_draws.h"
+#include "_standardized.h"
 #include "rankcore_vectors.h"
 
 /* A unit of processing: four lanes if the compiler has vectors (it splits them for narrower
@@ -143,22 +144,23 @@ RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t w
 
 /* PRanks side by side while they learn. Arrays of lanes unless they say more. */
 typedef struct rc_lanes {
-    double *weights;     /* of every column */
-    double *weight_sums; /* the same, or NULL: sum of changes times examples taken before */
-    double *steps;       /* n_ranks - 1 times, integers: a threshold is scale * steps */
-    double *late;        /* n_ranks - 1 times, or NULL: sum of steps times `taken` before */
-    double *before;      /* examples taken before `taken` began to count; used for the sums */
-    double *taken;       /* examples taken */
-    double *rank_loss;   /* of these */
-    double *mistakes;    /* of these */
-    double *survived;    /* examples ranked rightly since the last mistake */
-    int64_t *times;      /* how often the lane takes the example; 0 beyond the last member */
-    double *scores;      /* scratch */
-    double *moves;       /* scratch: 1 if thresholds move, else 0 */
-    double *changes;     /* scratch: of the weights along the example */
-    int64_t *units;      /* scratch: first lanes of units */
-    int64_t n;           /* lanes, a multiple of 4 */
-    int64_t width;       /* from one column's weights to the next; of the other arrays it is n */
+    double *weights;       /* of every column */
+    double *weight_sums;   /* the same, or NULL: sum of changes times examples taken before */
+    double *steps;         /* n_ranks - 1 times, integers: a threshold is scale * steps */
+    double *late;          /* n_ranks - 1 times, or NULL: sum of steps times `taken` before */
+    double *before;        /* examples taken before `taken` began to count; used for the sums */
+    double *taken;         /* examples taken */
+    double *rank_loss;     /* of these */
+    double *mistakes;      /* of these */
+    double *survived;      /* examples ranked rightly since the last mistake */
+    int64_t *times;        /* how often the lane takes the example; 0 beyond the last member */
+    double *scores;        /* scratch */
+    const double *offsets; /* what thresholds have besides multiples of the scale; or NULL */
+    double *moves;         /* scratch: 1 if thresholds move, else 0 */
+    double *changes;       /* scratch: of the weights along the example */
+    int64_t *units;        /* scratch: first lanes of units */
+    int64_t n;             /* lanes, a multiple of 4 */
+    int64_t width;         /* from one column's weights to the next; of the other arrays it is n */
     double scale;
     double margin;
     int32_t n_ranks;
@@ -275,6 +277,9 @@ RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most,
     int32_t r;
     for (round = 0; round < most; round++) {
         rc_scores_(x, m.n, m.weights, m.width, m.scores);
+        if (m.offsets)
+            for (j = 0; j < m.n; j += RC_UNIT_)
+                RC_AT_(m.scores + j) -= RC_OF_(m.offsets + j);
         n_moving = rc_lane_judge_(m, rank, round);
         if (n_moving <= 0) {
             if (n_moving < 0)
@@ -313,6 +318,8 @@ typedef struct rc_lesson {
     int64_t first;   /* member of the first lane */
     int64_t n;       /* members; the lanes beyond are padding */
     int32_t *moved;  /* (stop - start) * (n_ranks - 1) */
+    const rc_units *units; /* in which rows are learned, or NULL for those of the rows */
+    double *standardized;  /* scratch: a row in these units */
 } rc_lesson;
 
 /* Prefetches the weights of a sparse row's columns while the previous row is being learned. A
@@ -339,9 +346,14 @@ RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
         if (l->ranks[row] < 0 || l->ranks[row] >= m.n_ranks)
             return i;
         rc_lane_ahead_(m, l, i + 1);
-        if (most && rc_learn_(m, rc_rows_get(l->rows, row), l->ranks[row], most,
-                              l->moved + (i - l->start) * (m.n_ranks - 1)) < 0)
-            return i;
+        if (most) {
+            rc_row x = rc_rows_get(l->rows, row);
+            if (l->units)
+                x = rc_standardized(l->units, x, l->standardized);
+            if (rc_learn_(m, x, l->ranks[row], most, l->moved + (i - l->start) * (m.n_ranks - 1)) <
+                0)
+                return i;
+        }
     }
     return l->stop;
 }

@@ -1,4 +1,4 @@
-/* Weighted moments of the values of columns that are not 0, and standardised rows. Private.
+/* Weighted moments of the values of columns that are not 0. Private.
  *
  * Sums are of differences from an origin, the first value of a column that is not 0, which moves
  * to the mean whenever the number of rows is a power of two. So they lose no digits to a mean that
@@ -7,65 +7,83 @@
 #ifndef RANKCORE_MOMENTS_H
 #define RANKCORE_MOMENTS_H
 
-#include <stdint.h>
-#include <string.h>
-
-#include "rankcore.h"
+#include "_units.h"
 #include "rankcore_vectors.h"
 
-typedef struct {
-    /* (n_features,): weight of the values that are not 0, the origin, and their weighted sums of
-     * differences from it and of the squares of these. */
-    double *weights;
-    double *origins;
-    double *sums;
-    double *squares;
-    /* (3,): rows, their total weight, and their values that are not 0. */
-    double *totals;
-    int64_t n_features;
-} rc_moments;
+/* Adds a value of weight w to the numbers of its column, in registers. */
+#define RC_ADD_VALUE_(value, w)                                   \
+    do {                                                          \
+        const double x_ = (double)(value), old_ = origin;         \
+        const double d_ = x_ - (origin = weight > 0 ? old_ : x_); \
+        const double w_ = x_ != 0 ? (w) : 0, wd_ = w_ * d_;       \
+        weight += w_;                                             \
+        sum += wd_;                                               \
+        square += wd_ * d_;                                       \
+    } while (0)
 
-/* Adds n values at columns, NULL for 0 .. n - 1; returns how many are not 0. */
-#define RC_ADD_VALUES_(name, real)                                                               \
-    RC_INLINE_ double name(rc_moments *m, const real *values, const int32_t *columns, int64_t n, \
-                           double weight)                                                        \
+/* Adds a dense row, or four rows of `stride` values from each to the next, which access the sums
+ * once: each column adds the same numbers in the same order. */
+#define RC_ADD_DENSE_(name, real, ADD)                                                           \
+    RC_INLINE_ void name(rc_moments *m, const real *restrict x, int64_t stride, const double *w) \
     {                                                                                            \
         double *restrict weights = m->weights, *restrict origins = m->origins;                   \
         double *restrict sums = m->sums, *restrict squares = m->squares;                         \
-        double nonzero = 0;                                                                      \
         int64_t i;                                                                               \
-        if (columns == NULL) {                                                                   \
-            for (i = 0; i < n; i++) {                                                            \
-                const double x = (double)values[i], before = weights[i], old = origins[i];       \
-                const double origin = before > 0 ? old : x, d = x - origin;                      \
-                const double w = x != 0 ? weight : 0, wd = w * d;                                \
-                weights[i] = before + w;                                                         \
-                origins[i] = origin;                                                             \
-                sums[i] += wd;                                                                   \
-                squares[i] += wd * d;                                                            \
-            }                                                                                    \
-            for (i = 0; i < n; i++) {                                                            \
-                nonzero += values[i] != 0;                                                       \
-            }                                                                                    \
-            return nonzero;                                                                      \
+        (void)stride;                                                                            \
+        for (i = 0; i < m->n_features; i++) {                                                    \
+            double weight = weights[i], origin = origins[i], sum = sums[i], square = squares[i]; \
+            ADD;                                                                                 \
+            weights[i] = weight;                                                                 \
+            origins[i] = origin;                                                                 \
+            sums[i] = sum;                                                                       \
+            squares[i] = square;                                                                 \
         }                                                                                        \
-        for (i = 0; i < n; i++) {                                                                \
-            const double x = (double)values[i];                                                  \
-            const int32_t j = columns[i];                                                        \
-            if (x != 0) {                                                                        \
-                const double origin = weights[j] > 0 ? origins[j] : x, d = x - origin;           \
-                weights[j] += weight;                                                            \
-                origins[j] = origin;                                                             \
-                sums[j] += weight * d;                                                           \
-                squares[j] += weight * d * d;                                                    \
-                nonzero++;                                                                       \
-            }                                                                                    \
-        }                                                                                        \
-        return nonzero;                                                                          \
     }
+#define RC_ADD_ONE_ RC_ADD_VALUE_(x[i], w[0])
+#define RC_ADD_FOUR_                        \
+    RC_ADD_VALUE_(x[i], w[0]);              \
+    RC_ADD_VALUE_(x[i + stride], w[1]);     \
+    RC_ADD_VALUE_(x[i + 2 * stride], w[2]); \
+    RC_ADD_VALUE_(x[i + 3 * stride], w[3])
 
-RC_ADD_VALUES_(rc_add_f64_, double)
-RC_ADD_VALUES_(rc_add_f32_, float)
+RC_ADD_DENSE_(rc_add_f64_, double, RC_ADD_ONE_)
+RC_ADD_DENSE_(rc_add_f32_, float, RC_ADD_ONE_)
+RC_ADD_DENSE_(rc_add_four_f64_, double, RC_ADD_FOUR_)
+RC_ADD_DENSE_(rc_add_four_f32_, float, RC_ADD_FOUR_)
+
+/* Adds the values of a sparse row. */
+RC_INLINE_ void rc_add_sparse_(rc_moments *m, rc_row row, const double w)
+{
+    int64_t i;
+    for (i = 0; i < row.n; i++) {
+        const int32_t j = row.indices[i];
+        const double x = row.dtype == RC_FLOAT32 ? (double)((const float *)row.data)[i]
+                                                 : ((const double *)row.data)[i];
+        if (x != 0) {
+            double weight = m->weights[j], origin = m->origins[j];
+            double sum = m->sums[j], square = m->squares[j];
+            RC_ADD_VALUE_(x, w);
+            m->weights[j] = weight;
+            m->origins[j] = origin;
+            m->sums[j] = sum;
+            m->squares[j] = square;
+        }
+    }
+}
+
+/* How many values of a row are not 0. */
+RC_INLINE_ int64_t rc_nonzero_(rc_row x)
+{
+    int64_t i, n = 0;
+    if (x.dtype == RC_FLOAT32) {
+        for (i = 0; i < x.n; i++)
+            n += ((const float *)x.data)[i] != 0;
+    } else {
+        for (i = 0; i < x.n; i++)
+            n += ((const double *)x.data)[i] != 0;
+    }
+    return n;
+}
 
 /* Moves the origins to the means of the values that are not 0. */
 static inline void rc_moments_center_(rc_moments *m)
@@ -93,9 +111,14 @@ RC_INLINE_ void rc_moments_add_(rc_moments *m, rc_row x, double weight)
     }
     m->totals[0] += 1;
     m->totals[1] += weight;
-    m->totals[2] += x.dtype == RC_FLOAT32
-                        ? rc_add_f32_(m, (const float *)x.data, x.indices, x.n, weight)
-                        : rc_add_f64_(m, (const double *)x.data, x.indices, x.n, weight);
+    m->totals[2] += (double)rc_nonzero_(x);
+    if (x.indices != NULL) {
+        rc_add_sparse_(m, x, weight);
+    } else if (x.dtype == RC_FLOAT32) {
+        rc_add_f32_(m, (const float *)x.data, 0, &weight);
+    } else {
+        rc_add_f64_(m, (const double *)x.data, 0, &weight);
+    }
     rows = (int64_t)m->totals[0];
     if ((rows & (rows - 1)) == 0) {
         rc_moments_center_(m);
@@ -106,52 +129,34 @@ RC_INLINE_ void rc_moments_add_(rc_moments *m, rc_row x, double weight)
 RC_CLONES_ static void rc_moments_add_rows(rc_moments *m, const rc_rows *X, const double *weights,
                                            int64_t start, int64_t stop)
 {
-    int64_t i;
-    for (i = start; i < stop; i++) {
-        rc_moments_add_(m, rc_rows_get(X, i), weights == NULL ? 1 : weights[i]);
-    }
-}
-
-/* Adds one row. */
-static inline void rc_moments_add(rc_moments *m, rc_row x, double weight)
-{
-    rc_moments_add_(m, x, weight);
-}
-
-/* Units of columns: a standardised value is (value - center) * factor. */
-typedef struct {
-    const double *center;
-    const double *factor; /* 1 / deviation */
-    const double *blank;  /* the standardised row of zeros: -center * factor */
-    int64_t n_features;
-} rc_units;
-
-/* Writes a standardised row, dense, to out, and returns it. O(n_features). */
-static inline rc_row rc_standardized(const rc_units *u, rc_row x, double *restrict out)
-{
-    const double *restrict center = u->center, *restrict factor = u->factor;
-    const rc_row row = {out, NULL, u->n_features, RC_FLOAT64};
-    int64_t i;
-    if (x.indices != NULL) {
-        memcpy(out, u->blank, (size_t)u->n_features * sizeof(double));
-        for (i = 0; i < x.n; i++) {
-            const int32_t j = x.indices[i];
-            const double value = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
-                                                       : ((const double *)x.data)[i];
-            out[j] = (value - center[j]) * factor[j];
-        }
-    } else if (x.dtype == RC_FLOAT32) {
-        const float *restrict values = (const float *)x.data;
-        for (i = 0; i < x.n; i++) {
-            out[i] = ((double)values[i] - center[i]) * factor[i];
-        }
-    } else {
-        const double *restrict values = (const double *)x.data;
-        for (i = 0; i < x.n; i++) {
-            out[i] = (values[i] - center[i]) * factor[i];
+    static const double ones[4] = {1, 1, 1, 1};
+    int64_t i = start, k;
+    while (i < stop) {
+        const double *w = weights == NULL ? ones : weights + i;
+        const int64_t rows = (int64_t)m->totals[0];
+        /* Origins move between groups of four only: at powers of two. */
+        if (X->indices == NULL && rows % 4 == 0 && rows > 0 && i + 4 <= stop && w[0] > 0 &&
+            w[1] > 0 && w[2] > 0 && w[3] > 0) {
+            const rc_row x = rc_rows_get(X, i);
+            for (k = 0; k < 4; k++) {
+                m->totals[0] += 1;
+                m->totals[1] += w[k];
+                m->totals[2] += (double)rc_nonzero_(rc_rows_get(X, i + k));
+            }
+            if (x.dtype == RC_FLOAT32) {
+                rc_add_four_f32_(m, (const float *)x.data, X->stride, w);
+            } else {
+                rc_add_four_f64_(m, (const double *)x.data, X->stride, w);
+            }
+            if (((rows + 4) & (rows + 3)) == 0) {
+                rc_moments_center_(m);
+            }
+            i += 4;
+        } else {
+            rc_moments_add_(m, rc_rows_get(X, i), w[0]);
+            i++;
         }
     }
-    return row;
 }
 
 #endif

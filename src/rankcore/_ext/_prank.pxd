@@ -69,10 +69,13 @@ cdef inline int32_t move_thresholds(
 
 
 cdef inline int32_t prank_step(
-    rc_prank_state *m, rc_row x, int32_t rank, double margin
+    rc_prank_state *m, rc_row x, int32_t rank, double margin, double offset
 ) noexcept nogil:
-    """Predict, learn, count; the prediction, or -1 and no change if that is impossible."""
-    cdef double score = rc_dot(x, m.weights)
+    """Predict, learn, count; the prediction, or -1 and no change if that is impossible.
+
+    ``offset`` is what all thresholds have besides their multiples of the scale.
+    """
+    cdef double score = rc_dot(x, m.weights) - offset
     cdef int32_t predicted, change
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1

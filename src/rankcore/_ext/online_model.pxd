@@ -1,6 +1,7 @@
 # The base class of the models of online learners, and what the loop over rows calls. Private.
 from libc.stdint cimport int32_t, int64_t
 
+from rankcore._ext._units cimport rc_moments, rc_units
 from rankcore.core cimport rc_counts, rc_row
 
 # Predicts a row's rank, learns from the true one, returns the prediction; -1 if it could not.
@@ -17,6 +18,17 @@ cdef struct Learner:
     rc_counts *seen
 
 
+# How rows are standardised before they are learned.
+cdef struct Standard:
+    rc_units units
+    rc_moments moments
+    double *row  # (n_features,), scratch: a standardised row
+    bint active  # whether units differ from those of the rows
+    bint follows  # whether the moments follow the rows that are learned
+    bint added  # whether the moments have the next row already
+    bint due  # whether the units must be computed again before the next row
+
+
 # An array of float64 to check: (outer, n_features or 1, inner).
 cdef struct Checked:
     const double *data
@@ -27,6 +39,8 @@ cdef struct Checked:
 
 cdef class OnlineModel:
     cdef Learner learner
+    cdef Standard standard
+    cdef object scratch
     cdef int64_t *counts  # examples seen, their total rank loss, mistakes
     cdef readonly dict settings
     cdef readonly int64_t n_features

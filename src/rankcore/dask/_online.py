@@ -18,14 +18,16 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.scales import deviations_of, moments_of
+from rankcore._core.scales import SPARSE, deviations_of, moments_of
 from rankcore._core.sources import Window
+from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._estimators import Watching
 from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
 from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
-from rankcore.ordinal.training import OnlineLearner
+from rankcore.ordinal.standardizing import standardize_by
+from rankcore.ordinal.training import OnlineLearner, partial_fit_online
 from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
 from rankcore.ranking.feature_scale import fix_feature_scale
@@ -38,15 +40,29 @@ def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: A
     known = rows.ranks(model, classes)
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, known.size)
-    fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
     if model.class_weight is not None or rows.weighted:
         model._check_weighable()
     weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
+    standardize(state.model, model, rows)
+    fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
     fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
     learner = OrdinalMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
     fitted._warn_of_fit()
     return fitted
+
+
+def standardize(new: Any, model: Any, rows: ShardedRows) -> None:
+    """Set the units of a new model by the rows of all shards."""
+    if not new.standardizes:
+        return
+    if rows.share_of_nonzero <= SPARSE:
+        new.leave_alone()
+        return
+    moments = Moments(rows.n_features)
+    for more in rows.shards.gather(shard_moments):
+        moments.combine(more)
+    standardize_by(new, model, moments)
 
 
 def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
@@ -176,7 +192,8 @@ def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
         learner.partial_fit(shard.X, shard.y, qid=shard.qid, sample_weight=shard.weights)
     else:
         learner.class_weight = None  # a factor of the weights already
-        learner.partial_fit(shard.X, shard.y, sample_weight=shard.weights)
+        # In the same units on all shards.
+        partial_fit_online(learner, shard.X, shard.y, None, shard.weights, follow=False)
     return learner
 
 
@@ -185,6 +202,12 @@ def shuffled(queries: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     rows = np.arange(queries.bounds[-1]) if queries.rows is None else queries.rows
     parts = np.split(rows, queries.bounds[1:-1])
     return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+
+
+def shard_moments(shard: Shard) -> Moments:
+    """Return the weighted moments of the features of a shard."""
+    rows = as_rows(shard.X)
+    return Moments(rows.n_features).add(rows, shard.weights)
 
 
 def moments(shard: Shard) -> NDArray[np.float64]:

@@ -166,7 +166,8 @@ static inline int rc_import(void)
 /* One online step: predicts x's rank, then learns from its true rank (0 .. n_ranks - 1). Returns
  * the rank predicted before the update, or -1, with nothing changed, if the score overflowed or
  * the true rank is invalid. The row's columns must be distinct and exist in the state, as for
- * rc_axpy. Writes the state's arrays and counters. O(x.n + n_ranks). */
+ * rc_axpy. Rows are learned as they are, as with standardize=False in Python. Writes the state's
+ * arrays and counters. O(x.n + n_ranks). */
 static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank)
 {
     return rc_api->prank_update(state, x, rank);

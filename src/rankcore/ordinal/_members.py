@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,8 @@ from rankcore._core.params import as_generator
 from rankcore._core.scales import SPARSE
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext.ensemble import OAPModel
-from rankcore._ext.online_model import LANES, SUMS
+from rankcore._ext.online_loop import follow_rows
+from rankcore._ext.online_model import LANES, SUMS, UNITS
 from rankcore._ext.ordinal import PRankModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._record import OnlineRecord
@@ -31,7 +33,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import BuiltIn, scale_setting
+from rankcore.ordinal.scale import OF_UNITS, BuiltIn, scale_setting
 from rankcore.ordinal.weights import Block, as_steps
 
 # A tile visits all its members for each example, so its weights should fit into the nearest caches:
@@ -103,7 +105,7 @@ class OAP(OnlineOrdinalClassifier):
         parameters.
     """
 
-    _built_in: ClassVar[BuiltIn] = OF_ENSEMBLE
+    _built_in: ClassVar[BuiltIn] = {**OF_ENSEMBLE, **OF_UNITS}
     n_estimators: int
     n_jobs: int | None
     tie: Literal["crammer", "strict"]
@@ -136,14 +138,17 @@ class OAP(OnlineOrdinalClassifier):
             tie=self.tie,
             threshold_scale=state.settings["threshold_scale"],
             margin=state.settings["margin"],
+            standardize=state.settings["standardize"],
             max_iter=int(self.max_iter),
             shuffle=self.shuffle,
         )
         tile, lane = divmod(j, state.model.width)
-        names = ["weights", "steps"]
-        names += [name + SUMS for name in names] if state.settings["average_members"] else []
-        arrays = {name: state.model[name][tile, :, lane].copy() for name in names}
-        arrays |= {name: state.model[name].copy() for name in ("scale", "margin")}
+        names = {"weights": "weights", "steps": "steps", "offset": "member_offsets"}
+        if state.settings["average_members"]:
+            names |= {name + SUMS: theirs + SUMS for name, theirs in names.items()}
+        arrays = {name: state.model[one][tile, :, lane].copy() for name, one in names.items()}
+        shared = ["scale", "margin", *(UNITS if state.settings["standardize"] else ())]
+        arrays |= {name: state.model[name].copy() for name in shared}
         arrays["counts"] = seen = state.model["seen"][j].copy()
         model = PRankModel(self.n_features_in_, self.ranks_.size, member._settings(), arrays)
         log = [seen.tolist()] if seen[0] else []
@@ -191,11 +196,28 @@ class OAP(OnlineOrdinalClassifier):
         return model
 
     def _learn(self, state: OnlineRecord, block: Block) -> int:
-        reached, moved = self._move_members(state, block)
-        if reached < block.stop:
-            return reached
-        state.model.follow_members(moved)
-        return block.learn(state.model, self, None)
+        examples, start = block.examples, block.start
+        while start < block.stop:  # rows that are learned in the same units
+            stop = follow_rows(
+                state.model,
+                self,
+                examples.rows,
+                examples.order,
+                examples.weights,
+                start,
+                block.stop,
+            )
+            if stop < 0:
+                return start
+            part = replace(block, start=start, stop=stop)
+            reached, moved = self._move_members(state, part)
+            if reached < stop:
+                return reached
+            state.model.follow_members(moved)
+            start = part.learn(state.model, self, None, follow=False)
+            if start < stop:
+                break
+        return start
 
     def _move_members(self, state: OnlineRecord, block: Block) -> tuple[int, np.ndarray]:
         """Let the members learn; return the first position not learned and the mean's moves."""

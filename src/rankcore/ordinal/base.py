@@ -37,6 +37,7 @@ from rankcore.ordinal._record import OnlineRecord, described, restored
 from rankcore.ordinal.parameters import PUBLISHED
 from rankcore.ordinal.projecting import margins
 from rankcore.ordinal.scale import BuiltIn, check_scale
+from rankcore.ordinal.standardizing import renew_units
 from rankcore.ordinal.training import (
     OnlineLearner,
     partial_fit_online,
@@ -248,6 +249,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """Square of the automatic scale from the first rows."""
         return mean_square_length(rows)
 
+    def _renew_units(self, model: Any) -> None:
+        """Change a model that learns a stream to the units of all rows up to the next one."""
+        renew_units(self, model)
+
     def _check_more_rows(self, state: OnlineRecord, rows: Rows) -> None:
         """Raise if the state cannot learn these rows, before it is changed."""
 
@@ -354,9 +359,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Learn from further examples, in the order given, each visited once.
 
-        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them; parameters set to "auto" are chosen from the rows of the
-        first call.
+        Chunks fed in order give the same model, to the bit, whatever their sizes. Unless rows are
+        standardised, it is that of one ``fit`` with ``max_iter=1`` and ``shuffle=False`` over all
+        of them, and parameters set to "auto" are chosen from the rows of the first call.
 
         Parameters
         ----------

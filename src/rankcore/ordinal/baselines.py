@@ -17,7 +17,7 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.projecting import cumulated, direction, project, projections
-from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.scale import OF_INTERCEPTS, OF_UNITS, SCALE, BuiltIn
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
@@ -48,6 +48,14 @@ class WidrowHoff(OnlineOrdinalClassifier):
         Usually much better, at about 1.5 times the training cost.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -142,7 +150,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
     _one_direction = True
     _form = "rounded"
     _model_class = kernels.WidrowHoffModel
-    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
     _weighs_steps = True
     _merges = True
 
@@ -163,6 +171,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
         intercept_scaling: float | str = "auto",
         average: bool = True,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -178,6 +187,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
         self.intercept_scaling = intercept_scaling
         self.average = average
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds
@@ -234,6 +244,14 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         Usually much better, at about 1.5 times the training cost.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -315,7 +333,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     )
 
     _model_class = kernels.MulticlassModel
-    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
     _weighs_steps = True
     _merges = True
     _form = "classes"
@@ -333,6 +351,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         intercept_scaling: float | str = "auto",
         average: bool = True,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -347,6 +366,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         self.intercept_scaling = intercept_scaling
         self.average = average
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -16,7 +16,7 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.projecting import cumulated, project
-from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.scale import OF_INTERCEPTS, OF_UNITS, SCALE, BuiltIn
 
 __all__ = ["CuSumRank"]
 
@@ -94,6 +94,14 @@ class CuSumRank(OnlineOrdinalClassifier):
         Usually much better, at about 1.5 times the training cost.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -190,7 +198,7 @@ class CuSumRank(OnlineOrdinalClassifier):
     )
 
     _form = "tasks"
-    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
     _weighs_steps = True
     _model_class = kernels.CuSumModel
     _merges = True
@@ -222,6 +230,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         intercept_scaling: float | str = "auto",
         average: bool = True,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -242,6 +251,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         self.intercept_scaling = intercept_scaling
         self.average = average
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -21,6 +21,7 @@ from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal.decisions import CheapestRanks, cheapest
 from rankcore.ordinal.projecting import ascending_thresholds, direction, project, projections
+from rankcore.ordinal.scale import OF_UNITS
 
 __all__ = ["OrdinalLogistic"]
 
@@ -49,6 +50,14 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         mistakes (by the most probable rank), or the squared distance.
     max_iter : int, default=20
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -155,7 +164,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     _merges = True
     _one_direction = True
     _weighs_steps = True
-    _built_in: ClassVar = {"average": bool}
+    _built_in: ClassVar = {"average": bool, **OF_UNITS}
     _constraints: ClassVar = {"eta0": Real(1e-100, 1e100)}
 
     coef_ = direction
@@ -171,6 +180,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         average: bool = True,
         loss: Literal["absolute", "zero_one", "squared"] = "absolute",
         max_iter: int = 20,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -185,6 +195,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         self.average = average
         self.loss = loss
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds
@@ -206,8 +217,9 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     ) -> Self:
         """Learn from further examples, in the order given, each visited once.
 
-        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them. Sets of `conformalize` have no guarantee for a changed
+        Chunks fed in order give the same model, to the bit, whatever their sizes; with
+        ``standardize=False`` it is that of one ``fit`` with ``max_iter=1`` and ``shuffle=False``
+        over all of them. Sets of `conformalize` have no guarantee for a changed
         model, and end.
 
         Parameters
@@ -251,12 +263,12 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         model = self._fitted_state().model
-        weights, occurring, thresholds = model.parameters()
+        weights, occurring, thresholds, extremes = model.parameters()
         if occurring.size == 0:  # all rows had the weight 0: equal probabilities
             ranks = np.arange(1, model.n_ranks)
             return weights, np.log(ranks / (model.n_ranks - ranks))
         known = CumulativeLogits(thresholds, 1.0)
-        curves = with_absent(known, model["extremes"], occurring, model.n_ranks)
+        curves = with_absent(known, extremes, occurring, model.n_ranks)
         return weights, curves.thresholds
 
     def _curves(self) -> CumulativeLogits:

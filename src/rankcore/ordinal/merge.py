@@ -15,6 +15,7 @@ from rankcore._core.concurrency import read_model
 from rankcore._core.numbers import as_weights, scaled
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.standardizing import unite_units
 
 Learner = TypeVar("Learner", bound=OnlineOrdinalClassifier)
 
@@ -24,7 +25,8 @@ def merge(
 ) -> Learner:
     """Merge models that learned from different shards into one.
 
-    The parameters are averaged, those of an ensemble member by member; PRank's thresholds are then
+    The parameters are averaged, those of an ensemble member by member, after standardised rows of
+    all models are brought to the mean and deviation of all their rows; PRank's thresholds are then
     rounded to their lattice, as further training could otherwise put them out of order. Counts of
     the models (examples, losses, the sums of averaging models) are added. To train on shards, start
     every shard from copies of one model, let each learn its own examples, and merge after every
@@ -142,6 +144,8 @@ def _shares(weights: Any, n: int) -> np.ndarray:
 def mixed(states: list[OnlineRecord], shares: np.ndarray, base: OnlineRecord) -> OnlineRecord:
     """Return the record of models that continued ``base``, averaged with weights that sum to 1.
 
+    The models change to the units of the rows of all.
+
     Raises ValueError if they have different scales, did not continue ``base``, or overflow.
     """
     for name, meaning in (("scale", "scales of their thresholds"), ("margin", "margins")):
@@ -153,6 +157,7 @@ def mixed(states: list[OnlineRecord], shares: np.ndarray, base: OnlineRecord) ->
     if any((state.counts < base.counts).any() for state in states):
         raise ValueError("base has learned from more examples than a model that continued it")
     new = np.sum([state.counts - base.counts for state in states], axis=0)
+    unite_units([state.model for state in states], base.model)
     merged = states[0].model.mixed([state.model for state in states], shares, base.model)
     if not merged.is_finite():
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")

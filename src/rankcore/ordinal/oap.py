@@ -62,6 +62,14 @@ class OAPBPM(OAP):
         not depend on it.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -172,6 +180,7 @@ class OAPBPM(OAP):
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -190,6 +199,7 @@ class OAPBPM(OAP):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds
@@ -249,6 +259,14 @@ class OAPBagging(OAP):
         not depend on it.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -359,6 +377,7 @@ class OAPBagging(OAP):
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -378,6 +397,7 @@ class OAPBagging(OAP):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds
@@ -427,6 +447,14 @@ class OAPVoting(OAP):
         not depend on it.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -536,6 +564,7 @@ class OAPVoting(OAP):
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -556,6 +585,7 @@ class OAPVoting(OAP):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -6,8 +6,8 @@ from typing import Any
 
 from rankcore._core.concurrency import consistent_read
 
-# The setting of all papers: one pass in the order given, the last parameters, a constant feature of
-# 1.
+# The setting of all papers: one pass in the order given, rows as they are, the last parameters, a
+# constant feature of 1.
 PUBLISHED = {
     "average": False,
     "average_members": False,
@@ -16,6 +16,7 @@ PUBLISHED = {
     "intercept_scaling": 1.0,
     "max_iter": 1,
     "shuffle": False,
+    "standardize": False,
 }
 # Passes of max_iter="auto".
 AUTO_PASSES = 20

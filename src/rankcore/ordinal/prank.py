@@ -21,7 +21,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import MARGIN, OF_PRANK, SCALE
+from rankcore.ordinal.scale import MARGIN, OF_PRANK, OF_UNITS, SCALE
 
 __all__ = ["PRank"]
 
@@ -55,6 +55,14 @@ class PRank(OnlineOrdinalClassifier):
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -167,7 +175,7 @@ class PRank(OnlineOrdinalClassifier):
         ],
     )
 
-    _built_in: ClassVar = OF_PRANK
+    _built_in: ClassVar = {**OF_PRANK, **OF_UNITS}
     _model_class = PRankModel
     _form = "thresholds"
     _one_direction = True
@@ -195,6 +203,7 @@ class PRank(OnlineOrdinalClassifier):
         threshold_scale: float | str = "auto",
         margin: float | str = "auto",
         *,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -209,6 +218,7 @@ class PRank(OnlineOrdinalClassifier):
         self.tie = tie
         self.threshold_scale = threshold_scale
         self.margin = margin
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

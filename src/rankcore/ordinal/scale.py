@@ -16,6 +16,11 @@ BuiltIn = Mapping[str, Callable[[Any], Any]]
 SCALE = Options("auto") | Real(1e-100, 1e100)
 
 
+def standardize_setting(value: Any) -> str | bool:
+    """Return the parameter as stored with a state."""
+    return "auto" if value == "auto" else False
+
+
 def scale_setting(value: Any) -> float | str:
     """The parameter as stored with a state."""
     return value if isinstance(value, str) else float(value)
@@ -27,7 +32,8 @@ MARGIN = Options("auto") | Real(0, 1e100)
 # its projection. Powers of two are exact. reproduce/defaults.md has the study.
 AUTO_MARGIN = 2.0
 
-# Parameters that are built into a state, as saved: with thresholds, and with intercepts.
+# Parameters that are built into a state, as saved: with thresholds, with intercepts, and with units
+# of rows.
 OF_THRESHOLDS: BuiltIn = {"average": bool, "threshold_scale": scale_setting}
 OF_PRANK: BuiltIn = {**OF_THRESHOLDS, "margin": scale_setting}
 OF_INTERCEPTS: BuiltIn = {
@@ -35,6 +41,7 @@ OF_INTERCEPTS: BuiltIn = {
     "fit_intercept": bool,
     "intercept_scaling": scale_setting,
 }
+OF_UNITS: BuiltIn = {"standardize": standardize_setting}
 
 
 def fix_scale(
@@ -52,6 +59,13 @@ def fix_scale(
         model["scale"][0] = learner._lengths(share) ** 2 * square
     if "margin" in unknown:
         model["margin"][0] = AUTO_MARGIN * square
+
+
+def forget_scale(model: Any) -> None:
+    """Make the constant and margin of a model unknown again, if they are automatic."""
+    for name in ("scale", "margin"):
+        if name in model.arrays:
+            model[name][...] = model.forms[name].first(model.settings)
 
 
 def _value(model: Any, name: str) -> float:

@@ -24,6 +24,7 @@ from rankcore._ext.rows import Rows
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal.parameters import AUTO_PASSES, PUBLISHED
 from rankcore.ordinal.scale import fix_scale
+from rankcore.ordinal.standardizing import standardize_fit
 from rankcore.ordinal.weights import (
     Block,
     Examples,
@@ -121,17 +122,21 @@ class OnlineLearner(PassLearner):
             source.leave_out(self._of_rows)
         known = source.kept or stats is not None
         self._all_equal = known and source.all_equal()
-        self.off_scale = source.columns_off_scale() if known else []
-        warn_of_scales(self.off_scale, source.names, type(model).__name__)
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
         n_features = source.n_features if stats is None else stats.n_features
         assert n_features is not None
         if resumed is None:
             state = model._new_state(n_features, len(self.classes))
+            standardize_fit(
+                state.model, model, source, self.classes, self._of_rows, self._of_classes, known
+            )
         else:
             state = resumed._state
             _check_resumed(resumed, self.classes, n_features)
+        as_they_are = known and not state.model.rows_change
+        self.off_scale = source.columns_off_scale() if as_they_are else []
+        warn_of_scales(self.off_scale, source.names, type(model).__name__)
         if known and model._in_windows:
             fix_scale(state.model, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, n_features, state, ranks_=self.classes)
@@ -234,12 +239,13 @@ def run_pass(
     """Learn the visits of a pass in blocks; signals are handled between blocks."""
     rows = examples.rows
     n = examples.n_visits
-    fix_scale(
-        state.model,
-        model,
-        lambda: model._mean_square(state, examples.weighted),
-        lambda: share_of_nonzero(examples.weighted),
-    )
+    if not state.model.follows:
+        fix_scale(
+            state.model,
+            model,
+            lambda: model._mean_square(state, examples.weighted),
+            lambda: share_of_nonzero(examples.weighted),
+        )
     marks = checkpoints(state.t, n)
     losses = np.empty_like(marks)
     before = state.counts.copy()
@@ -277,9 +283,17 @@ def raise_overflow(model: Any, row: int) -> None:
 
 
 def partial_fit_online(
-    model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    given: NDArray[Any] | None,
+    sample_weight: Any,
+    follow: bool = True,
 ) -> None:
-    """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes."""
+    """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes.
+
+    ``follow`` is whether the units of standardised rows follow these rows.
+    """
     if isinstance(model.class_weight, str):
         raise ValueError(
             f"class_weight={model.class_weight!r} requires the labels of all rows, which "
@@ -315,6 +329,7 @@ def partial_fit_online(
     )
     if weights is not None:
         model._check_weighable()
+    state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
     if goes_on and weights is None and model._learn_few(state, rows, ranks):
         return
@@ -398,11 +413,15 @@ def warn_of_constant(learner: Any, source: Source) -> None:
         return
     name = type(fitted).__name__
     others = " or ".join(one for one in ("KernelPRank", "OrdinalBoost") if one != name)
+    scaler = (
+        ""
+        if fitted._state.model.rows_change
+        else f"put it behind a scaler, as in make_pipeline(StandardScaler(), {name}()), if the "
+        "features are not on one scale around 0; else "
+    )
     warn(
-        f"{name} ranks its training rows no better than the best constant label: put it behind a "
-        f"scaler, as in make_pipeline(StandardScaler(), {name}()), if the features are not on one "
-        f"scale around 0; else a model of this form does not fit them: try {others}, or other "
-        "features"
+        f"{name} ranks its training rows no better than the best constant label: {scaler}a model "
+        f"of this form does not fit them: try {others}, or other features"
     )
 
 

@@ -27,7 +27,7 @@ from rankcore.ordinal._votes import (
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.parameters import resolved_margin
 from rankcore.ordinal.projecting import project
-from rankcore.ordinal.scale import MARGIN, SCALE, scale_setting
+from rankcore.ordinal.scale import MARGIN, OF_UNITS, SCALE, scale_setting
 
 __all__ = ["VotedPRank"]
 
@@ -68,6 +68,14 @@ class VotedPRank(OnlineOrdinalClassifier):
         to three times that while the array grows.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -170,6 +178,7 @@ class VotedPRank(OnlineOrdinalClassifier):
     _built_in: ClassVar = {
         "threshold_scale": scale_setting,
         "margin": scale_setting,
+        **OF_UNITS,
         "count_init": int,
         "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
     }
@@ -200,6 +209,7 @@ class VotedPRank(OnlineOrdinalClassifier):
         count_init: int = 1,
         max_hypotheses: int | str | None = "auto",
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -216,6 +226,7 @@ class VotedPRank(OnlineOrdinalClassifier):
         self.count_init = count_init
         self.max_hypotheses = max_hypotheses
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

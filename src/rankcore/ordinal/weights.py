@@ -201,8 +201,11 @@ class Block:
     marks: np.ndarray
     losses: np.ndarray
 
-    def learn(self, model: Any, learner: Any, steps: np.ndarray | None) -> int:
-        """Let a model learn by a learner's parameters; return the first position not learned."""
+    def learn(self, model: Any, learner: Any, steps: np.ndarray | None, follow: bool = True) -> int:
+        """Let a model learn by a learner's parameters; return the first position not learned.
+
+        ``follow`` is whether its moments follow the rows, if it learns a stream.
+        """
         examples = self.examples
         return learn(
             model,
@@ -215,6 +218,7 @@ class Block:
             self.stop,
             self.marks,
             self.losses,
+            follow,
         )
 
 

@@ -1,0 +1,123 @@
+"""Standardised rows of linear learners: units from the moments of rows, for fits and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.labels import encode
+from rankcore._core.numbers import power_of_two
+from rankcore._core.scales import SPARSE
+from rankcore._core.sources import Source
+from rankcore._core.standardization import Moments, Units
+from rankcore.ordinal.scale import fix_scale, forget_scale
+
+# Type of the parameter ``standardize``.
+Standardize = Literal["auto", False]
+
+# First rows of a stream. Their deviations are so uncertain that weights stay the same numbers when
+# units change: converted from a unit that was a hundredth of the right one, a weight would be a
+# hundred times too large. Automatic scales and margins follow the moments, and are fixed then.
+FIRST_ROWS = 16
+# Rows of a stream after which those that are left alone are left alone for good, so that the
+# moments of many columns need neither time nor memory.
+DECIDED_ROWS = 64
+
+
+def moments_of(model: Any) -> Moments:
+    """Return the moments of a model, which share its arrays."""
+    return Moments(model.n_features, model["column_moments"], model["column_totals"])
+
+
+def units_of(model: Any, moments: Moments) -> Units:
+    """Return the units of a model for rows with these moments."""
+    return moments.units(centered=model.settings.get("fit_intercept", True))
+
+
+def set_units(model: Any, learner: Any, moments: Moments) -> None:
+    """Set the units of a model that has learned few rows, and its automatic constants."""
+    units = units_of(model, moments)
+    model.set_units(units.center, units.deviation)
+    forget_scale(model)
+    fix_scale(
+        model,
+        learner,
+        lambda: power_of_two(moments.mean_square(units)),
+        lambda: float(moments.totals[2] / (moments.totals[0] * model.n_features)),
+    )
+    model.derive()
+
+
+def renew_units(learner: Any, model: Any) -> None:
+    """Change a model that learns a stream to the units of all rows up to the next one."""
+    moments = moments_of(model)
+    if moments.n_rows <= FIRST_ROWS:
+        set_units(model, learner, moments)
+    else:
+        units = units_of(model, moments)
+        model.refold(units.center, units.deviation)
+    if moments.sparse and moments.n_rows >= DECIDED_ROWS:
+        model.leave_alone()
+
+
+def standardize_fit(
+    model: Any,
+    learner: Any,
+    source: Source,
+    classes: NDArray[Any],
+    of_rows: NDArray[np.float64] | None,
+    of_classes: NDArray[np.float64] | None,
+    known: bool,
+) -> None:
+    """Set the units of a new model by all rows of a fit, with their weights, in one pass.
+
+    ``known`` is whether the source has statistics of its rows.
+    """
+    if not model.standardizes:
+        return
+    if known and source.share_of_nonzero() <= SPARSE:
+        model.leave_alone()
+        return
+    moments = Moments(model.n_features)
+    for window in source.windows(model.n_features, None):
+        weights = of_rows
+        if of_classes is not None:
+            weights = of_classes[encode(window.labels, classes)]
+        moments.add(window.rows, weights)
+    standardize_by(model, learner, moments)
+
+
+def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
+    """Set the units of a new model, or leave its rows alone, by the moments of all rows of a fit.
+
+    Raises ValueError if values are so large that their squares overflow.
+    """
+    if not moments.finite:
+        raise ValueError(f"the squares of the values of X overflowed: {learner._overflow_hint}")
+    if moments.sparse:
+        model.leave_alone()
+        return
+    model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
+    set_units(model, learner, moments)
+
+
+def unite_units(models: Sequence[Any], base: Any) -> None:
+    """Change models that continued ``base``, and it, to the units of the rows of all of them."""
+    every = [*models, base]
+    if not base.standardizes:
+        return
+    if not all(one.has_units for one in every):
+        for one in every:
+            if one.has_units:
+                one.leave_alone()
+        return
+    before, moments = moments_of(base).copy(), moments_of(base).copy()
+    for one in models:
+        moments.combine(moments_of(one).copy().combine(before, sign=-1))
+    units = units_of(base, moments)
+    for one in every:
+        one.refold(units.center, units.deviation)
+        one["column_moments"][...], one["column_totals"][...] = moments.columns, moments.totals
