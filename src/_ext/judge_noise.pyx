@@ -8,7 +8,8 @@ A judge prefers item u, shown with item v, with probability
 where x is 1 if u was at the first position, -1 if v was, and 0 if neither. An answer that repeats
 an earlier one about the same pair is a copy of it with probability ``same`` (shown in the same
 order) or ``turned`` (in the other order), and otherwise independent. A sweep visits the strengths
-one by one with Metropolis steps of many sizes, then some parameters of each judge.
+one by one with Metropolis steps of many sizes, then some parameters of each judge, by steps or
+jumps.
 """
 
 from libc.math cimport cos, exp, log, sqrt
@@ -61,7 +62,11 @@ cdef struct Answers:
     const int32_t *position  # 1, -1 or 0
     const int32_t *kind
     const double *degree  # 1 if u was preferred
-    const double *weight
+
+
+cdef struct Product:
+    double factor
+    double log  # of the other factors
 
 
 cdef inline double _uniform(uint64_t *state) noexcept nogil:
@@ -89,26 +94,35 @@ cdef inline Judge _judge(const double *row) noexcept nogil:
     return judge
 
 
-cdef inline double _log_likelihood(
+cdef inline double _likelihood(
     const Answers *A, int64_t k, const Judge *judge, double apart
 ) noexcept nogil:
-    """Return the weighted log-likelihood of answer k for a difference of strengths."""
-    cdef double x = A.position[k], d = A.degree[k], copied, found
+    """Return the likelihood of answer k, once, for a difference of strengths."""
+    cdef double x = A.position[k], d = A.degree[k], copied
     cdef double p = judge.lapse * (0.5 + x * (judge.favoured - 0.5))
     p += (1 - judge.lapse) * _sigma(judge.slope * apart + judge.bias * x)
     p = min(max(p, TINY), 1 - TINY)
-    if d == 1:
-        found = log(p)
-    elif d == 0:
-        found = log(1 - p)
-    else:
-        found = d * log(p) + (1 - d) * log(1 - p)
+    if d == 0:
+        p = 1 - p
+    elif d != 1:
+        p = exp(d * log(p) + (1 - d) * log(1 - p))
     if A.kind[k] == FIRST:
-        return A.weight[k] * found
+        return p
     copied = judge.same if A.kind[k] <= SAME_DIFFERS else judge.turned
     if A.kind[k] == SAME_AGREES or A.kind[k] == TURNED_AGREES:
-        return A.weight[k] * log(copied + (1 - copied) * exp(found) + TINY)
-    return A.weight[k] * (found + log(1 - copied + TINY))
+        return copied + (1 - copied) * p
+    return max((1 - copied) * p, TINY)
+
+
+cdef inline void _multiply(Product *product, double ratio, double weight) noexcept nogil:
+    """Multiply by a ratio of likelihoods to the power of a weight; logarithms are rarely needed."""
+    if weight != 1:
+        product.log += weight * log(ratio)
+        return
+    product.factor *= ratio
+    if not 1e-150 < product.factor < 1e150:
+        product.log += log(product.factor)
+        product.factor = 1.0
 
 
 cdef double _log_prior(const double *row, const double *prior) noexcept nogil:
@@ -128,6 +142,16 @@ cdef double _log_prior(const double *row, const double *prior) noexcept nogil:
             total += prior[2 * column] * log(x + TINY) + prior[2 * column + 1] * log(1 - x + TINY)
     x = prior[2 * SIGN]
     return total + log((x if row[SIGN] > 0 else 1 - x) + TINY)
+
+
+cdef double _log_jump(double value, int column, const double *prior) noexcept nogil:
+    """Return the log-density with which a jump draws a parameter."""
+    cdef double x
+    if column == SLOPE or column == BIAS:
+        x = (value - prior[2 * column]) / prior[2 * column + 1]
+        return -0.5 * x * x
+    x = _sigma(value)
+    return log(x + TINY) + log(1 - x + TINY)
 
 
 def run_chain(
@@ -159,13 +183,14 @@ def run_chain(
     cdef Answers A
     cdef Judge judge
     cdef int64_t n = theta.shape[0], m = first.shape[0], n_judges = parameters.shape[0]
-    cdef int64_t i, j, k, r, place, _turn, mine, step
+    cdef int64_t i, j, k, r, place, turn, mine, step
     cdef int column
     cdef uint64_t *rng = &state[0]
     cdef double *value = &spare[0]
     cdef double *tried = &spare[m]
     cdef bint scored = scores.shape[0] > 0
     cdef double old, new, mean, change, precision, total
+    cdef Product product
     cdef double row[N_PARAMETERS]
     if not (
         m == second.shape[0] == position.shape[0] == kind.shape[0] == degree.shape[0]
@@ -182,12 +207,12 @@ def run_chain(
     ):
         raise ValueError("the lengths of the answers, items, judges and draws do not match")
     A.first, A.second, A.position = &first[0], &second[0], &position[0]
-    A.kind, A.degree, A.weight = &kind[0], &degree[0], &weight[0]
+    A.kind, A.degree = &kind[0], &degree[0]
     with nogil:
         for j in range(n_judges):
             judge = _judge(&parameters[j, 0])
             for k in range(judge_starts[j], judge_starts[j + 1]):
-                value[k] = _log_likelihood(&A, k, &judge, theta[first[k]] - theta[second[k]])
+                value[k] = _likelihood(&A, k, &judge, theta[first[k]] - theta[second[k]])
         judge = _judge(&parameters[0, 0])
         for step in range(kept_theta.shape[0] * thin):
             for i in range(n):
@@ -197,6 +222,7 @@ def run_chain(
                 new = old + exp(-4.6 + 5.3 * _uniform(rng)) * _normal(rng)
                 change = 0.5 * ((old - mean) * (old - mean) - (new - mean) * (new - mean))
                 mine = -1
+                product.factor, product.log = 1.0, 0.0
                 for r in range(item_starts[i], item_starts[i + 1]):
                     k = item_answers[r]
                     if mine < 0 or k >= judge_starts[mine + 1]:
@@ -205,11 +231,12 @@ def run_chain(
                             mine += 1
                         judge = _judge(&parameters[mine, 0])
                     if first[k] == i:
-                        total = _log_likelihood(&A, k, &judge, new - theta[second[k]])
+                        total = _likelihood(&A, k, &judge, new - theta[second[k]])
                     else:
-                        total = _log_likelihood(&A, k, &judge, theta[first[k]] - new)
+                        total = _likelihood(&A, k, &judge, theta[first[k]] - new)
                     tried[r - item_starts[i]] = total
-                    change += total - value[k]
+                    _multiply(&product, total / value[k], weight[k])
+                change += product.log + log(product.factor)
                 if change >= 0 or _uniform(rng) < exp(change):
                     theta[i] = new
                     for r in range(item_starts[i], item_starts[i + 1]):
@@ -221,23 +248,39 @@ def run_chain(
                     total += scores[i] * theta[i]
                 influence[0] = total / precision + _normal(rng) / sqrt(precision)
             for j in range(n_judges):
-                for _turn in range(VISITED):
+                for turn in range(VISITED):
+                    # Lapses and the slope explain errors in each other's stead.
                     column = <int> (N_PARAMETERS * _uniform(rng))
+                    if turn < 2:
+                        column = LAPSE if turn == 0 else SLOPE
                     for place in range(N_PARAMETERS):
                         row[place] = parameters[j, place]
+                    change = 0.0
                     if column == SIGN:
                         if priors[j, 2 * SIGN] >= 1:
                             continue
                         row[SIGN] = -row[SIGN]
-                    else:
+                    elif _uniform(rng) < 0.5:
                         row[column] += exp(-1.6 + 2 * _uniform(rng)) * _normal(rng)
+                    else:
+                        # A jump, with probabilities drawn from the unit interval.
+                        change = _log_jump(row[column], column, &priors[j, 0])
+                        if column == SLOPE or column == BIAS:
+                            row[column] = priors[j, 2 * column]
+                            row[column] += priors[j, 2 * column + 1] * _normal(rng)
+                        else:
+                            total = _uniform(rng)
+                            row[column] = log(total) - log(1 - total)
+                        change -= _log_jump(row[column], column, &priors[j, 0])
                     judge = _judge(row)
-                    change = _log_prior(row, &priors[j, 0])
+                    change += _log_prior(row, &priors[j, 0])
                     change -= _log_prior(&parameters[j, 0], &priors[j, 0])
+                    product.factor, product.log = 1.0, 0.0
                     for k in range(judge_starts[j], judge_starts[j + 1]):
                         total = theta[first[k]] - theta[second[k]]
-                        tried[k] = _log_likelihood(&A, k, &judge, total)
-                        change += tried[k] - value[k]
+                        tried[k] = _likelihood(&A, k, &judge, total)
+                        _multiply(&product, tried[k] / value[k], weight[k])
+                    change += product.log + log(product.factor)
                     if change >= 0 or _uniform(rng) < exp(change):
                         parameters[j, column] = row[column]
                         for k in range(judge_starts[j], judge_starts[j + 1]):

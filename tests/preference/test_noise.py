@@ -68,7 +68,7 @@ def test_place_intervals_cover(case):
     elif "coin" in case:
         assert np.mean(widths) > 0.8 * 29
         assert not complete.any()
-    elif "0.1" not in case:  # intervals of whole numbers that are nearly known cover more
+    elif case != "independent 0.1":  # where most places are nearly known
         assert np.mean(inside) < 0.97 + 2 * error(inside)
 
 
@@ -79,29 +79,33 @@ def test_claimed_inversions_are_true(case):
     if "coin" in case:
         # 300 answers hardly tell a coin from 40% wrong answers: were all pairs of 60 items random,
         # numbers of wins of 600 answers would differ by 1.5 standard deviations.
-        assert np.mean(claimed) > 0.35
+        assert np.mean(claimed) > 0.38
     else:
         assert abs(np.mean(claimed - true)) < 0.05 + error(claimed - true)
 
 
 @pytest.mark.parametrize("confidence", [0.9, None])
 def test_coin_is_not_complete_and_has_wide_intervals(confidence):
-    rng = np.random.default_rng(0)
-    ranker = PreferenceRanker(
-        lambda u, v: rng.random() < 0.5,
-        method="rating",
-        confidence=confidence,
-        max_calls=400,
-        random_state=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ranker.rank(list(range(20)))
-    assert ranker.n_calls_ == 400
-    assert not ranker.complete_
-    first, last = ranker.ratings_.place_interval().T
-    assert np.mean(last - first) > 13
-    assert ranker.sampler_.uncertainty().inversions > 0.3
+    widths, claimed = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        ranker = PreferenceRanker(
+            lambda u, v, rng=rng: rng.random() < 0.5,
+            method="rating",
+            confidence=confidence,
+            max_calls=400,
+            random_state=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranker.rank(list(range(20)))
+        assert ranker.n_calls_ == 400
+        assert not ranker.complete_
+        first, last = ranker.ratings_.place_interval().T
+        widths.append(np.mean(last - first))
+        claimed.append(ranker.sampler_.uncertainty().inversions)
+    assert np.mean(widths) > 13
+    assert np.mean(claimed) > 0.3
 
 
 @pytest.mark.parametrize("method", ["rating", "quicksort", "degree"])
@@ -200,7 +204,7 @@ def test_posterior_is_that_of_a_grid():
     m = 400_000
     d = 2**0.5 * rng.standard_normal(m)
     lapse, favoured = rng.beta(8.5, 32.5, m), rng.beta(4, 4, m)
-    slope, bias = np.exp(np.log(6) + 1.5 * rng.standard_normal(m)), 0.5 * rng.standard_normal(m)
+    slope, bias = np.exp(np.log(6) + 4 * rng.standard_normal(m)), 0.5 * rng.standard_normal(m)
     same, turned = rng.beta(0.5, 0.5, m), rng.beta(0.5, 0.5, m)
     p = lapse * favoured + (1 - lapse) * expit(slope * d + bias)
     q = 1 - (lapse * favoured + (1 - lapse) * expit(-slope * d + bias))
