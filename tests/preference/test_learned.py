@@ -63,9 +63,8 @@ def test_it_is_consistent_and_ranks(name, features):
         assert learned > CHANCE + 0.1
 
 
-@pytest.mark.parametrize("method", ["degree", "quicksort"])
-def test_predictions_are_the_orders_of_the_second_stage(method):
-    model = PairwisePreference(LogisticRegression(C=0.01), method=method, random_state=0)
+def test_predictions_are_the_orders_of_the_second_stage():
+    model = PairwisePreference(LogisticRegression(C=0.01), random_state=0)
     model.fit(X, y, qid=qid)
     # Queries whose rows are scattered, and one of a single row.
     mixed = np.random.default_rng(1).permutation(41)
@@ -74,21 +73,10 @@ def test_predictions_are_the_orders_of_the_second_stage(method):
     for query in range(4):
         mine = np.flatnonzero(queries == query)
         h = model.comparator(rows[mine])
-        if method == "degree":
-            assert mine[np.argsort(-scores[mine], kind="stable")].tolist() == sort_by_degree(
-                mine.tolist(), h
-            )
-        else:
-            assert sorted(scores[mine]) == pytest.approx(np.arange(10) / 9)
+        assert mine[np.argsort(-scores[mine], kind="stable")].tolist() == sort_by_degree(
+            mine.tolist(), h
+        )
     assert scores[queries == 9] == 0.5
-    if method == "quicksort":
-        scorer = PairwisePreference(rc.PairwisePerceptron(random_state=0), method=method)
-        scorer.fit(X, y, qid=qid)
-        best = scorer.estimator_.predict(rows)
-        found = scorer.predict(rows, qid=queries)
-        for query in range(4):
-            mine = queries == query
-            assert np.argsort(found[mine]).tolist() == np.argsort(best[mine]).tolist()
 
 
 def test_a_scorer_prefers_by_its_scores():
@@ -104,9 +92,8 @@ def test_a_scorer_prefers_by_its_scores():
     assert scores[first[0]] == scores.max()
 
 
-@pytest.mark.parametrize("method", ["degree", "quicksort"])
-def test_a_scorer_scores_rows_once(method, monkeypatch):
-    model = PairwisePreference(rc.RankBoost(10), method=method, random_state=0).fit(X, y, qid=qid)
+def test_a_scorer_scores_rows_once(monkeypatch):
+    model = PairwisePreference(rc.RankBoost(10), random_state=0).fit(X, y, qid=qid)
     scored = []
     whole = rc.RankBoost.predict
     monkeypatch.setattr(
@@ -178,7 +165,6 @@ def test_in_pipelines():
     ("params", "labels", "what"),
     [
         ({"features": "product"}, y, "features must be"),
-        ({"method": "heap"}, y, "method must be"),
         ({"max_pairs": 0}, y, "max_pairs must be an integer >= 1"),
         ({}, np.zeros(y.size), "nothing to learn"),
     ],

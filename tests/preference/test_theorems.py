@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference import (
     call_plan,
-    check_weight,
     order_loss,
     preference_loss,
     preference_regret,
@@ -87,7 +87,6 @@ def test_two_levels_expected_loss_of_quicksort_is_that_of_the_preference(n, degr
             loss = plain.preference_loss(h, labels)
             assert expected(distribution, lambda o, y=labels: plain.order_loss(o, y)) == loss
             found = ranking_regret("quicksort", floats, labels)
-            assert found.exact
             assert found.loss == pytest.approx(float(loss), abs=1e-15)
             assert preference_loss(floats, labels) == pytest.approx(float(loss), abs=1e-15)
             assert found.value <= preference_regret(floats, labels).value + 1e-15
@@ -289,8 +288,13 @@ def test_weighted_losses(w, neighbours, reversed_):
         place = np.argsort(order)
         h = (place[:, None] < place).astype(float)
         assert preference_loss(h, y, w) == pytest.approx(loss, abs=5e-7)
-    for n in range(1, 9):
-        assert check_weight(w, n).hold
+    table = weight_table(w, 8)  # the axioms of the theory hold
+    assert (table == table.T).all()
+    rows, columns = np.indices((8, 7))
+    away = np.where(columns >= rows, np.diff(table, axis=1), -np.diff(table, axis=1))
+    assert away[(columns > rows) | (columns < rows - 1)].min() >= -1e-12
+    for i, j, k in permutations(range(8), 3):
+        assert table[i, j] <= table[i, k] + table[k, j] + 1e-12
 
 
 WEIGHTS = {
@@ -318,20 +322,6 @@ def test_weighted_losses_by_the_definition(w):
 
 HALVES = [[Fraction(0 if u == v else 1, 2) for v in range(4)] for u in range(4)]
 CYCLE4 = [[0, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0]]
-
-
-@pytest.mark.parametrize(("w", "names"), [
-    (lambda i, j: (i - j) ** 2, ["triangle"]),
-    (lambda i, j: 1.0 / (1 + abs(i - j)), ["monotonicity"]),
-    (lambda i, j: 1.0 * (i < j), ["symmetry"]),
-])  # fmt: skip
-def test_axioms_that_do_not_hold(w, names):
-    found = check_weight(w, 4)
-    assert not found.hold
-    assert [text.split(":")[0] for text in found.violations] == names
-    assert (found.symmetric, found.monotone, found.triangle) == tuple(
-        name not in names for name in ("symmetry", "monotonicity", "triangle")
-    )
 
 
 def test_weights_with_the_axioms_keep_the_equality_of_two_levels():

@@ -9,7 +9,7 @@ from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, fro
 from rankcore.preference.games import Games, rate, read_games
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
-from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
+from rankcore.preference.losses import order_loss, preference_loss
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
 from rankcore.preference.planning import CallPlan, Plan, call_plan, plan
 from rankcore.preference.ranker import PreferenceRanker
@@ -42,9 +42,7 @@ __all__ = [
     "Sampler",
     "Standing",
     "Uncertainty",
-    "WeightAxioms",
     "call_plan",
-    "check_weight",
     "from_scores",
     "order_loss",
     "plan",

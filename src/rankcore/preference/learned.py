@@ -21,13 +21,12 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import COUNT, Constraints, Function, Options, check_params
 from rankcore._core.queries import queries_of, query_numbers, warn_without_qid
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
-from rankcore.preference.methods import QuickSort, computed_order, mean_degrees
+from rankcore.preference.methods import mean_degrees
 from rankcore.ranking.base import SCORE
 from rankcore.ranking.validation import measure
 
 # Pairs per block when degrees are computed.
 _BLOCK = 1 << 15
-# Shared parameters of methods.
 
 
 class PairwisePreference(BaseEstimator):
@@ -45,12 +44,10 @@ class PairwisePreference(BaseEstimator):
     features : {"difference", "concatenation"} or callable, default="difference"
         Features of a pair of rows. A function takes two matrices of shape (m, n_features) and
         returns one of m rows. Ignored for a ranker.
-    method : {"degree", "quicksort"}, default="degree"
-        Method of `predict` to order the rows of a query.
     max_pairs : int or None, default=1000
         Maximum number of pairs per query to learn from, drawn at random. None: all.
     random_state : int or numpy Generator, optional
-        Seed of the draw of pairs, and of QuickSort.
+        Seed of the draw of pairs.
 
     Attributes
     ----------
@@ -102,13 +99,11 @@ class PairwisePreference(BaseEstimator):
         estimator: BaseEstimator,
         *,
         features: Literal["difference", "concatenation"] | Callable[[Any, Any], Any] = "difference",
-        method: Literal["degree", "quicksort"] = "degree",
         max_pairs: int | None = 1000,
         random_state: int | np.random.Generator | None = None,
     ):
         self.estimator = estimator
         self.features = features
-        self.method = method
         self.max_pairs = max_pairs
         self.random_state = random_state
 
@@ -227,31 +222,18 @@ class PairwisePreference(BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            With "degree": the mean degree to which a row should precede the other rows of its
-            query. With "quicksort": the share of the other rows that it precedes. Scores of
-            different queries are not comparable. 1/2 in a query of one row.
+            The mean degree to which a row should precede the other rows of its query, 1/2 in a
+            query of one row. Scores of different queries are not comparable.
         """
         matrix = self._more_rows(X)
         n = matrix.shape[0]
         queries = queries_of(qid, group, n)
-        sizes = np.diff(queries.bounds)
         rows = np.arange(n) if queries.rows is None else np.asarray(queries.rows)
-        scores = np.full(n, 0.5)
-        others = np.repeat(sizes - 1, sizes)
-        degrees = self._preference(matrix)
-        if self.method == "degree":
-            for mine in np.split(rows, queries.bounds[1:-1]):
-                if mine.size > 1:
-                    i, j = np.triu_indices(mine.size, 1)
-                    sums, _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
-                    scores[mine] = sums / (mine.size - 1)
-            return scores
-        rng = np.random.default_rng(self.random_state)
-        method = QuickSort(sizes.astype(np.intp), rng)
-        order = computed_order(method, lambda i, j: degrees(rows[i], rows[j]))
-        behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
-        with np.errstate(invalid="ignore"):
-            scores[rows[order]] = np.where(others > 0, behind / others, 0.5)
+        scores, degrees = np.full(n, 0.5), self._preference(matrix)
+        for mine in np.split(rows, queries.bounds[1:-1]):
+            if mine.size > 1:
+                i, j = np.triu_indices(mine.size, 1)
+                scores[mine], _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
         return scores
 
     def score(

@@ -1,8 +1,7 @@
-"""Losses of orders and preferences, and the axioms of their weights."""
+"""Losses of orders and preferences."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_count
 from rankcore.metrics import weighted_ranking_loss
 from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference.forms import Indexed, Places, as_indexed
@@ -117,99 +115,3 @@ def preference_loss(
 def label_positions(labels: Floats) -> Places:
     """Positions in the order of the labels: 1 plus the number of larger labels."""
     return np.searchsorted(np.sort(-labels), -labels) + 1
-
-
-@dataclass(frozen=True)
-class WeightAxioms:
-    """Result of `check_weight`: axioms that weights of pairs satisfy.
-
-    Attributes
-    ----------
-    symmetric : bool
-        w(i, j) = w(j, i).
-    monotone : bool
-        w(i, j) <= w(i, k) if i < j < k or i > j > k.
-    triangle : bool
-        w(i, j) <= w(i, k) + w(k, j).
-    violations : tuple of str
-        The first violation of each axiom that does not hold.
-    """
-
-    symmetric: bool
-    monotone: bool
-    triangle: bool
-    violations: tuple[str, ...]
-
-    @property
-    def hold(self) -> bool:
-        """Whether all three axioms hold."""
-        return not self.violations
-
-
-def check_weight(w: PairWeights, n: int) -> WeightAxioms:
-    """Check the axioms of pair weights that the bounds of QuickSort and degree require.
-
-    Parameters
-    ----------
-    w : str, (str, int), table or callable
-        As in `order_loss`; a function is called with all pairs of positions from 1 to n, in both
-        orders.
-    n : int
-        Number of positions to check, at least 1.
-
-    Returns
-    -------
-    WeightAxioms
-
-    Raises
-    ------
-    ValueError
-        For unknown or negative weights.
-
-    Notes
-    -----
-    O(n^3). Differences up to 1e-12 of the maximum weight are treated as rounding. Ailon and Mohri
-    (2010), section 2.
-
-    Examples
-    --------
-    >>> from rankcore.preference import check_weight
-    >>> check_weight("dcg", 20).hold
-    True
-    >>> check_weight(lambda i, j: (i - j) ** 2, 3).violations
-    ('triangle: w(1, 3) = 4 is more than w(1, 2) + w(2, 3) = 2',)
-    """
-    check_count(n, "n")
-    table = weight_table(w, n)
-    slack = 1e-12 * float(table.max(initial=0.0))
-    said = {}
-    for i, j in np.argwhere(np.abs(table - table.T) > slack)[:1]:
-        said["symmetry"] = (
-            f"w({i + 1}, {j + 1}) = {table[i, j]:g} is not w({j + 1}, {i + 1}) = {table[j, i]:g}"
-        )
-    # Along a row, weights must not decrease from the diagonal on, in either direction.
-    step = np.diff(table, axis=1)
-    i, j = np.indices(step.shape)
-    falls = ((j > i) & (step < -slack)) | ((j < i - 1) & (step > slack))
-    for i, j in np.argwhere(falls)[:1]:
-        near, far = (j, j + 1) if j > i else (j + 1, j)
-        said["monotonicity"] = (
-            f"w({i + 1}, {near + 1}) = {table[i, near]:g} is more than "
-            f"w({i + 1}, {far + 1}) = {table[i, far]:g}"
-        )
-    for k in range(n):
-        detour = table[:, k, None] + table[None, k, :]
-        longer = table > detour + slack
-        longer[k, :] = longer[:, k] = False
-        for i, j in np.argwhere(longer)[:1]:
-            said.setdefault(
-                "triangle",
-                f"w({i + 1}, {j + 1}) = {table[i, j]:g} is more than "
-                f"w({i + 1}, {k + 1}) + w({k + 1}, {j + 1}) = {detour[i, j]:g}",
-            )
-    return WeightAxioms(
-        symmetric="symmetry" not in said,
-        monotone="monotonicity" not in said,
-        triangle="triangle" not in said,
-        violations=tuple(f"{axiom}: {why}" for axiom, why in said.items()),
-    )

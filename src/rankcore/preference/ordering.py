@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.params import COUNT, check_option
 from rankcore.preference.forms import (
@@ -24,9 +23,6 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.methods import Degree, QuickSort, computed_order
-
-# Degrees per block: small enough for a cache, large enough to amortise the calls.
-_BLOCK = 1 << 18
 
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
@@ -66,9 +62,15 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     """
     items = as_items(items)
     n = len(items)
-    if _as_computed(preference, n) is None:
-        return in_order(items, computed_order(Degree(n), partial(_answers, items, preference)))
-    sums = _sums_of_degrees(preference, n)
+    computed, matrix = _as_computed(preference, n), as_matrix(preference, n)
+    if matrix is None:
+        degrees = partial(_answers, items, preference) if computed is None else computed.degrees
+        return in_order(items, computed_order(Degree(n), degrees))
+    # Of a matrix, the row of the earlier item of a pair is used.
+    upper = np.triu(matrix.astype(np.float64), 1)
+    if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= 1):  # NaN is neither
+        as_degrees(upper.ravel(), upper.size)
+    sums = upper.sum(axis=1) - upper.sum(axis=0) + np.arange(n)
     return in_order(items, np.argsort(-sums, kind="stable"))
 
 
@@ -146,38 +148,3 @@ def _answers(items: Any, preference: Any, i: Places, j: Places) -> Degrees:
     size = preference.size or len(pairs)
     blocks = [pairs[k : k + size] for k in range(0, len(pairs), size)]
     return np.concatenate([as_degrees(preference.function(part), len(part)) for part in blocks])
-
-
-def _sums_of_degrees(preference: Any, n: int) -> NDArray[np.float64]:
-    """Return the sums of the degrees of each of n items against all others.
-
-    Each pair is computed once. Of a matrix, the row of the earlier item of a pair is used.
-    O(n^2), in cache-sized blocks of rows.
-    """
-    sums = np.zeros(n)
-    rows = max(1, _BLOCK // max(n, 1))
-    matrix = None if isinstance(preference, Indexed) else as_matrix(preference, n)
-    later_than = np.triu(np.ones((min(rows, n),) * 2, dtype=bool), 1)
-    for start in range(0, n, rows):
-        end = min(start + rows, n)
-        height = end - start
-        if matrix is not None:
-            corner, beside = matrix[start:end, start:end], matrix[start:end, end:]
-        else:
-            i = np.repeat(np.arange(start, end), n - start)
-            j = np.tile(np.arange(start, n), height)
-            values = np.zeros(i.size)
-            later = j > i
-            values[later] = preference.degrees(i[later], j[later])
-            block = values.reshape(height, n - start)
-            corner, beside = block[:, :height], block[:, height:]
-        upper = np.where(later_than[:height, :height], corner, np.float64(0))
-        for part in (beside, upper) if matrix is not None else ():
-            if part.size and not (part.min() >= 0 and part.max() <= 1):  # NaN is neither
-                as_degrees(part.ravel(), part.size)
-        sums[start:end] += upper.sum(axis=1) + np.arange(height) - upper.sum(axis=0)
-        if end < n:
-            doubles = beside.astype(np.float64, copy=False)
-            sums[start:end] += doubles.sum(axis=1)
-            sums[end:] += height - doubles.sum(axis=0)
-    return sums

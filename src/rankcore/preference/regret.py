@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,18 +13,14 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_integer
+from rankcore._core.params import check_option
 from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions
-from rankcore.preference.methods import QuickSort, computed_order
 
 # Maximum number of items to enumerate all runs of QuickSort, for preferences with fractional
 # degrees and without; and to compare all orders.
 EXACT_FRACTIONAL, EXACT_DECIDED, EXACT_ORDERS = 8, 11, 12
-_NORMAL_95 = 1.959963984540054
-# Sweeps of a local search, and gains below which it ignores a move as rounding.
-_SWEEPS, _LEAST_GAIN = 50, 1e-12
 
 
 @dataclass(frozen=True)
@@ -36,20 +31,13 @@ class Regret:
     ----------
     value : float
         The loss minus the minimum loss.
-    low, high : float
-        Both are the value if ``exact``. Otherwise bounds, from a 95% interval of a sample mean, and
-        from bounds of the minimum loss if it is not known.
-    exact : bool
     loss : float
         Expected loss.
     least_loss : float
-        Loss of the best order or preference; of the best one found if the minimum is not known.
+        Loss of the best order or preference.
     """
 
     value: float
-    low: float
-    high: float
-    exact: bool
     loss: float
     least_loss: float
 
@@ -63,25 +51,22 @@ class _Query:
 
 
 def ranking_regret(
-    algorithm: str | Callable[..., Any] | ArrayLike,
+    algorithm: Literal["quicksort", "degree"] | ArrayLike,
     preference: Indexed | ArrayLike | None,
     targets: ArrayLike,
     *,
     probability: ArrayLike | None = None,
     w: PairWeights = "unit",
-    n_samples: int = 1000,
-    random_state: int | np.random.Generator | None = None,
 ) -> Regret:
-    """Regret of a ranking algorithm for a preference.
+    """Return the regret of a ranking algorithm for a preference of few items.
 
     The expected loss, over targets and the algorithm's random draws, minus that of the best fixed
     order of all items.
 
     Parameters
     ----------
-    algorithm : {"quicksort", "degree"}, callable, or array-like of int of shape (n,)
-        A function takes the positions of the items of a query and the matrix of their degrees, and
-        returns the order as indices into the positions. An array is an order of all items.
+    algorithm : {"quicksort", "degree"}, or array-like of int of shape (n,)
+        An array is an order of all items.
     preference : Indexed, or matrix of shape (n, n)
         Evaluated once per pair, with the earlier item first. None for an order.
     targets : array-like of numbers, shape (n,) or (n_targets, n)
@@ -91,10 +76,6 @@ def ranking_regret(
         Probabilities of the targets, with sum 1. None: uniform.
     w : str, (str, int), table or callable
         As in `order_loss`.
-    n_samples : int
-        Number of sampled orders per query if runs cannot be enumerated; at least 2.
-    random_state : int, numpy.random.Generator or None
-        Seed of the samples.
 
     Returns
     -------
@@ -103,13 +84,13 @@ def ranking_regret(
     Raises
     ------
     ValueError, TypeError
-        For unknown algorithms, or arrays of the wrong shape.
+        For unknown algorithms, arrays of the wrong shape, and too many items.
 
     Notes
     -----
-    Runs of QuickSort are enumerated for queries of up to 8 items, or 11 if all degrees are 0 or 1,
-    and sampled for longer ones. The best order is found by dynamic programming within each strongly
-    connected component of up to 12 items; for larger ones it is bounded.
+    Runs of QuickSort are enumerated, for queries of up to 8 items, or 11 if all degrees are 0 or 1.
+    The best order is found by dynamic programming within each strongly connected component of the
+    preferred pairs, of up to 12 items.
 
     Examples
     --------
@@ -126,36 +107,20 @@ def ranking_regret(
     0.3333
     """
     n, queries = _queries(targets, probability, w)
-    least_low, least_high = _least_order_loss(_total(queries, n))
-    rng = np.random.default_rng(random_state)
-    check_integer(n_samples, "n_samples", 2)
-    if isinstance(algorithm, str) and algorithm not in ("quicksort", "degree"):
-        raise ValueError(
-            f'algorithm must be "quicksort", "degree", a function or an order; found {algorithm!r}'
+    least = _least_order_loss(_total(queries, n))
+    if isinstance(algorithm, str):
+        check_option(algorithm, "algorithm", ("quicksort", "degree"))
+        degrees = preference_matrix(preference, n)
+        loss = sum(
+            _expected_loss(algorithm, query, degrees[np.ix_(query.items, query.items)])
+            for query in queries
         )
-    if isinstance(algorithm, str) or callable(algorithm):
-        degrees, fixed = preference_matrix(preference, n), np.arange(n)
     else:
-        degrees, fixed = None, np.asarray(algorithm)
+        fixed = np.asarray(algorithm)
         if sorted(fixed.tolist()) != list(range(n)):
             raise ValueError(f"an order must have each of 0 .. {n - 1} once; found {algorithm!r}")
-    loss = variance = 0.0
-    sampled, way = callable(algorithm), cast(Any, algorithm)
-    for query in queries:
-        if degrees is None:
-            losses = np.array([_cost(query, fixed[np.isin(fixed, query.items)])])
-        else:
-            h = degrees[np.ix_(query.items, query.items)]
-            losses = _losses(way, query, h, n_samples, rng)
-        loss += float(losses.mean())
-        if losses.size > 1:
-            sampled = True
-            variance += float(losses.var(ddof=1)) / losses.size
-    off = _NORMAL_95 * variance**0.5
-    # Sampled orders with equal losses do not prove that all orders have that loss.
-    exact = not sampled and least_low == least_high
-    value = loss - least_high
-    return Regret(value, value - off, loss + off - least_low, exact, loss, least_high)
+        loss = sum(_cost(query, fixed[np.isin(fixed, query.items)]) for query in queries)
+    return Regret(loss - least, loss, least)
 
 
 def preference_regret(
@@ -165,7 +130,7 @@ def preference_regret(
     probability: ArrayLike | None = None,
     w: PairWeights = "unit",
 ) -> Regret:
-    """Regret of a preference: its expected loss minus that of the best preference.
+    """Return the regret of a preference: its expected loss minus that of the best preference.
 
     Parameters
     ----------
@@ -182,7 +147,6 @@ def preference_regret(
     Returns
     -------
     Regret
-        Always exact.
 
     Raises
     ------
@@ -205,7 +169,7 @@ def preference_regret(
     costs = _total(queries, n)
     loss = float((h * costs).sum())
     least = float(np.minimum(costs, costs.T).sum()) / 2
-    return Regret(loss - least, loss - least, loss - least, True, loss, least)
+    return Regret(loss - least, loss, least)
 
 
 def preference_matrix(preference: Any, n: int) -> Floats:
@@ -260,28 +224,17 @@ def _cost(query: _Query, order: Places) -> float:
     return float(np.triu(query.costs[np.ix_(place, place)], 1).sum())
 
 
-def _losses(
-    algorithm: str | Callable[[Places, Floats], Any],
-    query: _Query,
-    h: Floats,
-    n_samples: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Expected loss of a query, or losses of a sample of orders."""
-    size = query.items.size
+def _expected_loss(algorithm: str, query: _Query, h: Floats) -> float:
     if algorithm == "degree":
-        order = np.argsort(-h.sum(axis=1), kind="stable")
-        return np.array([_cost(query, query.items[order])])
-    if callable(algorithm):
-        orders = [np.asarray(algorithm(query.items, h)) for _ in range(n_samples)]
-        return np.array([_cost(query, query.items[order]) for order in orders])
-    decided = bool(((h == 0) | (h == 1)).all())
-    if size <= (EXACT_DECIDED if decided else EXACT_FRACTIONAL):
-        return np.array([quicksort_loss(h, query.costs)])
-    method = QuickSort(np.full(n_samples, size, dtype=np.intp), rng, draw=True)
-    places = computed_order(method, lambda i, j: h[i % size, j % size])
-    found = (places % size).reshape(n_samples, size)
-    return np.array([_cost(query, query.items[order]) for order in found])
+        return _cost(query, query.items[np.argsort(-h.sum(axis=1), kind="stable")])
+    size, decided = query.items.size, bool(((h == 0) | (h == 1)).all())
+    maximum = EXACT_DECIDED if decided else EXACT_FRACTIONAL
+    if size > maximum:
+        raise ValueError(
+            f"ranking_regret enumerates the runs of QuickSort, of at most {maximum} items here; "
+            f"found a query of {size}: sample orders with quicksort_rank, and use order_loss"
+        )
+    return quicksort_loss(h, query.costs)
 
 
 def quicksort_loss(h: Floats, costs: Floats) -> float:
@@ -321,28 +274,22 @@ def quicksort_loss(h: Floats, costs: Floats) -> float:
     return expected((1 << n) - 1)
 
 
-def _least_order_loss(costs: Floats) -> tuple[float, float]:
-    """Lower and upper bounds of the minimum cost of an order; equal if it is known."""
+def _least_order_loss(costs: Floats) -> float:
+    """Return the minimum cost of an order."""
     # Items that contradict each other in a cycle are in the same component. Components can be
     # ordered so that all pairs between them have the lower cost.
     cheaper = csr_array(costs < costs.T)
     number, component = connected_components(cheaper, directed=True, connection="strong")
-    least = np.minimum(costs, costs.T)
-    between = component[:, None] != component
-    low = high = float(least[between].sum()) / 2
+    total = float(np.minimum(costs, costs.T)[component[:, None] != component].sum()) / 2
     for c in range(number):
-        inside = np.ix_(component == c, component == c)
-        if len(costs[inside]) <= EXACT_ORDERS:
-            found = _best_of_all_orders(costs[inside])
-            low, high = low + found, high + found
-        else:
-            low += float(least[inside].sum()) / 2
-            # The cost of an order that no move of one item improves.
-            part = costs[inside]
-            order = np.argsort(part.sum(axis=1) - part.sum(axis=0), kind="stable")
-            order = _improved(part.T - part, order)
-            high += float(np.triu(part[np.ix_(order, order)], 1).sum())
-    return low, high
+        inside = np.flatnonzero(component == c)
+        if inside.size > EXACT_ORDERS:
+            raise ValueError(
+                f"the best order is found for at most {EXACT_ORDERS} items that contradict each "
+                f"other in cycles; found {inside.size}: compare losses with order_loss"
+            )
+        total += _best_of_all_orders(costs[np.ix_(inside, inside)])
+    return total
 
 
 def _best_of_all_orders(costs: Floats) -> float:
@@ -359,23 +306,3 @@ def _best_of_all_orders(costs: Floats) -> float:
                 after = chosen | 1 << u
                 least[after] = min(least[after], least[chosen] + before[chosen, u])
     return float(least[-1])
-
-
-def _improved(net: Floats, order: Places) -> Places:
-    """Move each item to its best place, until no move gains; ``net`` is the gain of row first."""
-    order = order.copy()
-    for _ in range(_SWEEPS):
-        moved = False
-        for item in order.tolist():
-            here = int((order == item).argmax())
-            gains = net[item, order]
-            sums = np.cumsum(gains)
-            sums[:here] -= gains[:here]  # of a move to each place
-            there = int(sums.argmin())
-            if sums[there] - sums[here] < -_LEAST_GAIN:
-                between = order[min(here, there) : max(here, there) + 1]
-                between[:] = np.roll(between, -1 if there > here else 1)
-                moved = True
-        if not moved:
-            break
-    return order
