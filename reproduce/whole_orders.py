@@ -10,7 +10,7 @@ each call, or about the same pairs each time (a judge that repeats itself); or t
 closer two items are. Compared are
 
 - rating (the default for a budget) and degree of this package, and QuickSort, which stops itself;
-- Bradley-Terry of random pairs, by choix (`ilsr_pairwise` and `opt_pairwise`, alpha = 0.01);
+- Bradley-Terry of random pairs, by choix (`ilsr_pairwise_dense`, alpha = 0.01);
 - Bradley-Terry by choix of near pairs, chosen anew after each round (active);
 - Swiss rounds (neighbours by wins), then Bradley-Terry;
 - Elo on random pairs (K = 32);
@@ -36,7 +36,7 @@ from reproduce.gates import not_gated
 from reproduce.pages import publish, table
 from reproduce.whole_orders_methods import METHODS, one_claim, one_list
 
-SEEDS, SEEDS_1000 = 20, 5
+SEEDS = 8
 
 # Tau for 60 items, 20% of the answers wrong, anew each time; for 200 items, three times QuickSort's
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
@@ -64,10 +64,10 @@ def all_tables():
         found.append((title, {calls: (60, calls, 0.2, errors) for calls in GOALS_60}))
     title = "60 items, errors by distance, by calls"
     found.append((title, {calls: (60, calls, 0.08, "distance") for calls in GOALS_60}))
-    for n in (20, 60, 200, 1000):
+    for n in (20, 60, 200):
         sort = round(call_plan(n)["quicksort"].calls)
         for errors, how in HOW.items():
-            calls = 3 * sort if n < 1000 and errors == "anew" else sort
+            calls = 3 * sort if errors == "anew" else sort
             title = f"{n:,} items, {calls:,} calls, by share wrong, {how}"
             found.append((title, {noise: (n, calls, noise, errors) for noise in shares}))
     return found
@@ -124,14 +124,12 @@ def missed_goals(cells):
     return missed
 
 
-def claims(lists, jobs):
+def claims(lists, cached, jobs):
     """Return the claims of a rating for each judge, as Markdown, and the goals that it misses."""
     rows, missed = [], []
     for name, (n, calls, noise, errors) in CLAIMS.items():
         found = np.array(
-            Parallel(jobs)(
-                delayed(one_claim)(n, calls, noise, errors, seed) for seed in range(lists)
-            )
+            Parallel(jobs)(delayed(cached)(n, calls, noise, errors, seed) for seed in range(lists))
         )
         claimed, true, inside, width, complete = found.mean(axis=0)
         rows.append(
@@ -172,40 +170,31 @@ def arguments():
     """Options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m reproduce.whole_orders", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="lists (default: %(default)s)")
-    parser.add_argument(
-        "--seeds-1000",
-        type=int,
-        default=SEEDS_1000,
-        help="of 1,000 items; 0 leaves them out (default: %(default)s)",
-    )
     parser.add_argument("--cache", type=Path, help="folder that keeps what was measured")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no list after these")
     parser.add_argument("--markdown", type=Path, help="where to write a copy")
     parser.add_argument("--png", type=Path, help="where to draw the tables")
     options = parser.parse_args()
-    if options.seeds < 2 or options.seeds_1000 == 1:
+    if options.seeds < 2:
         parser.error("intervals need at least 2 seeds")
     return options
 
 
 def main():
     options = arguments()
-    cached = Memory(options.cache, verbose=0).cache(one_list)
+    memory = Memory(options.cache, verbose=0)
+    cached = memory.cache(one_list)
     end, seconds, cells = perf_counter() + options.seconds, 0.0, {}
-    tables = [
-        (title, columns, options.seeds_1000 if title.startswith("1,000 items") else options.seeds)
-        for title, columns in all_tables()
-    ]
-    tables = [table for table in tables if table[-1]]
-    for title, columns, lists in tables:
-        cells[title], spent = measured(columns, lists, cached, options.jobs, end)
+    tables = all_tables()
+    for title, columns in tables:
+        cells[title], spent = measured(columns, options.seeds, cached, options.jobs, end)
         if spent is None:
             print(f"The time has ended in the table of {title}.", file=sys.stderr)
             return 2
         seconds += spent
         print(f"{title}: {spent:.0f} s of processor time", file=sys.stderr, flush=True)
-    claimed, overstated = claims(options.seeds, options.jobs)
+    claimed, overstated = claims(options.seeds, memory.cache(one_claim), options.jobs)
     missed = missed_goals(cells) + overstated
     small = not_gated(options.seeds, SEEDS, "lists")
     if small:
@@ -213,9 +202,7 @@ def main():
     reached = f"{small.capitalize() or 'All goals are reached'}."
     packages = ["rankcore", "numpy", "choix", "trueskill"]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    sizes = ""
-    if (options.seeds, options.seeds_1000) != (SEEDS, SEEDS_1000):
-        sizes = f"--seeds {options.seeds} --seeds-1000 {options.seeds_1000} "
+    sizes = "" if options.seeds == SEEDS else f"--seeds {options.seeds} "
     lines = [
         "# Whole orders from judges that err",
         "",
@@ -223,7 +210,7 @@ def main():
         "--png reproduce/whole_orders.png",
         "",
         f"Python {platform.python_version()}, {versions}; {seconds:.0f} s of processor time, "
-        f"{options.seeds} lists, {options.seeds_1000 or 'none'} of 1,000 items.",
+        f"{options.seeds} lists.",
         "",
         *"\n\n".join(__doc__.strip().split("\n\n")[2:]).splitlines(),
         "",
@@ -232,7 +219,7 @@ def main():
         *([f"* MISSED: {line}" for line in missed] or [reached]),
         "",
         "![Kendall's tau by calls](whole_orders.png)",
-        *(line for title, columns, _ in tables for line in lines_of(title, columns, cells[title])),
+        *(line for title, columns in tables for line in lines_of(title, columns, cells[title])),
         *claimed,
     ]
     text = "\n".join(lines) + "\n"

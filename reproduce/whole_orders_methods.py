@@ -53,37 +53,32 @@ def random_pairs(n, calls, rng):
     return i, (i + rng.integers(1, n, calls)) % n
 
 
-def choix_of(name, **params):
-    def order(judge, n, calls, rng):
-        import choix
-
-        i, j = random_pairs(n, calls, rng)
-        first = judge(i, j)
-        data = np.column_stack([np.where(first, i, j), np.where(first, j, i)])
-        strengths = getattr(choix, name)(n, data.tolist(), alpha=0.01, **params)
-        return np.argsort(-strengths), calls
-
-    return order
-
-
-def bradley_terry(n, winners, losers):
+def bradley_terry(n, winners, losers, start=None):
     """Strengths by choix, from a normal prior so that they exist."""
     import choix
 
-    data = np.column_stack([winners, losers]).tolist()
-    return choix.ilsr_pairwise(n, data, alpha=0.01, max_iter=500, tol=1e-6)
+    wins = np.zeros((n, n))
+    np.add.at(wins, (np.concatenate(winners), np.concatenate(losers)), 1)
+    return choix.ilsr_pairwise_dense(wins, alpha=0.01, initial_params=start, max_iter=500, tol=1e-6)
+
+
+def of_random_pairs(judge, n, calls, rng):
+    i, j = random_pairs(n, calls, rng)
+    first = judge(i, j)
+    strengths = bradley_terry(n, [np.where(first, i, j)], [np.where(first, j, i)])
+    return np.argsort(-strengths), calls
 
 
 def active(judge, n, calls, rng):
     """Bradley-Terry of pairs whose winner is least certain: neighbours in the order so far."""
     i, j = random_pairs(n, min(calls, n), rng)
-    winners, losers = [], []
+    winners, losers, strengths = [], [], None
     while True:
         first = np.asarray(judge(i, j))
         winners.append(np.where(first, i, j))
         losers.append(np.where(first, j, i))
         asked = sum(map(len, winners))
-        strengths = bradley_terry(n, np.concatenate(winners), np.concatenate(losers))
+        strengths = bradley_terry(n, winners, losers, strengths)
         if asked >= calls:
             return np.argsort(-strengths), calls
         order = np.argsort(-(strengths + 1e-3 * rng.standard_normal(n)))
@@ -106,7 +101,7 @@ def swiss(judge, n, calls, rng):
         winners.append(won)
         losers.append(lost)
         asked += i.size
-    strengths = bradley_terry(n, np.concatenate(winners), np.concatenate(losers))
+    strengths = bradley_terry(n, winners, losers)
     return np.argsort(-strengths), calls
 
 
@@ -158,8 +153,7 @@ METHODS = {
     "rating": ours("rating"),
     "degree": ours("degree"),
     "QuickSort": ours("quicksort"),
-    "ilsr_pairwise, random pairs": choix_of("ilsr_pairwise", max_iter=500, tol=1e-6),
-    "opt_pairwise, random pairs": choix_of("opt_pairwise", method="BFGS"),
+    "choix, random pairs": of_random_pairs,
     "choix, active pairs": active,
     "Swiss, then Bradley-Terry": swiss,
     "Elo, random pairs": elo,
