@@ -6,9 +6,11 @@ import asyncio
 import logging
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +95,7 @@ class Driver:
         # Answers of the current round, in the order asked.
         self._answers: dict[Comparison, list[Any]] = {}
         self._began = time.monotonic()
-        self.n_reused = self.n_rounds = self._answered = self._running = 0
+        self.n_rounds = self._answered = self._running = 0
         self._names = {str(name): name for name in sampler.judges if name is not None} or {
             judge: None
         }
@@ -107,11 +109,13 @@ class Driver:
         calls = {record.request: record.judge for record in mine}
         self.n_calls, self.cost = len(calls), sum(map(self._price, calls.values()))
         self._failed = sum(record.failure is not None for record in mine)
+        self._stored: list[tuple[Comparison, Any]] = []
         for record in mine:
             places = tuple(place[key] for key in record.keys)
             if record.failure is None and self._is_answer(record.answer, places):
-                self.sampler.tell(Comparison(places, self._names[record.judge]), record.answer)
-                self.n_reused += 1
+                comparison = Comparison(places, self._names[record.judge])
+                self._stored.append((comparison, record.answer))
+        self.n_reused = len(self._stored)
 
     def _is_answer(self, answer: Any, places: tuple[int, ...]) -> bool:
         """Whether a stored answer is about as many items, and of the form, as this judge's."""
@@ -125,19 +129,51 @@ class Driver:
     def run(self) -> None:
         """Ask until nothing is left to ask, the budget is used up, or `stop` is called."""
         try:
-            while not self._stopped.is_set() and (comparisons := self._next_round()):
+            asked = self._resume() if self._stored else []
+            while not self._stopped.is_set() and (asked or (asked := self._next_round())):
                 self.n_rounds += 1
                 if self._computed is not None:
-                    self._compute(comparisons, self._computed)
-                    continue
-                self._answers = {comparison: [] for comparison in comparisons}
-                step = self._size() or len(comparisons)
-                self._send_all(
-                    [comparisons[k : k + step] for k in range(0, len(comparisons), step)]
-                )
-                self._tell_answers()
+                    self._compute(asked, self._computed)
+                else:
+                    for comparison in asked:
+                        self._answers.setdefault(comparison, [])
+                    step = self._size() or len(asked)
+                    self._send_all([asked[k : k + step] for k in range(0, len(asked), step)])
+                    self._tell_answers()
+                asked = []
         finally:
             self._tell_answers()
+
+    def _resume(self) -> list[Comparison]:
+        """Tell the stored answers; return the comparisons of a last round that lack theirs.
+
+        A run that stopped is repeated, since a sampler that is told the same asks the same: it goes
+        on as if it had not stopped. Answers to other questions are told at once.
+        """
+        fresh = deepcopy(self.sampler)
+        left: defaultdict[Comparison, deque[Any]] = defaultdict(deque)
+        for comparison, answer in self._stored:
+            left[comparison].append(answer)
+        n_left, missing = len(self._stored), list[Comparison]()
+        repeated = not isinstance(self.sampler, RoundSampler)
+        while repeated and n_left and not missing:
+            asked = self._ask_round()
+            repeated = len(asked) > 0
+            for comparison in asked:
+                answers = self._answers.setdefault(comparison, [])
+                if left[comparison]:
+                    answers.append(left[comparison].popleft())
+                    n_left -= 1
+                else:
+                    missing.append(comparison)
+            if not missing:
+                self._tell_answers()
+        if n_left == 0:
+            return missing if self._left() != 0 else []
+        self._answers, self.sampler = {}, fresh
+        for comparison, answer in self._stored:
+            self.sampler.tell(comparison, answer)
+        return []
 
     def stop(self) -> None:
         """Make no more calls; `run` returns when those in progress have ended."""
@@ -150,10 +186,13 @@ class Driver:
         n = None if left is None or size is None else left * size
         if isinstance(self.sampler, RoundSampler):
             return self.sampler.ask(n)
-        found = self.sampler.ask()
-        if size is not None and len(found) % size:
-            found += self.sampler.ask(-len(found) % size)  # batches are filled
-        return found if n is None else found[:n]
+        return self._ask_round()[:n]
+
+    def _ask_round(self) -> list[Comparison]:
+        asked, size = self.sampler.ask(), self._size()
+        if size is not None and len(asked) % size:
+            asked += self.sampler.ask(-len(asked) % size)  # batches are filled
+        return asked
 
     def _size(self) -> int | None:
         """Comparisons of a call; None for a whole round."""

@@ -119,10 +119,9 @@ class Judges:
 
     Parameters
     ----------
-    functions : sequence of callable, or mapping of str to callable
-        Preferences of two items, with names; all of them ``async``, or none. Without names they are
-        called "0", "1" and so on.
-    prices : sequence of float, or mapping of str to float, optional
+    functions : mapping of str to callable
+        Preferences of two items, by name; all of them ``async``, or none.
+    prices : mapping of str to float, optional
         Price of a call of each judge, at least 0. None: all are equal.
 
     Raises
@@ -146,37 +145,26 @@ class Judges:
 
     def __init__(
         self,
-        functions: Sequence[Callable[[Any, Any], Any]] | Mapping[str, Callable[[Any, Any], Any]],
-        prices: Sequence[float] | Mapping[str, float] | None = None,
+        functions: Mapping[str, Callable[[Any, Any], Any]],
+        prices: Mapping[str, float] | None = None,
     ):
-        self.named = isinstance(functions, Mapping)
-        if isinstance(functions, Mapping):
-            self.functions = {str(name): function for name, function in functions.items()}
-        else:
-            self.functions = {str(k): function for k, function in enumerate(functions)}
+        if not isinstance(functions, Mapping) or not functions:
+            raise TypeError(f"Judges requires functions of two items by name; found {functions!r}")
+        self.functions = {str(name): function for name, function in functions.items()}
         if len(self.functions) < len(functions):
             raise ValueError(f"names of Judges must differ as strings; found {list(functions)}")
-        if not self.functions or not all(map(callable, self.functions.values())):
-            raise TypeError(f"Judges requires functions of two items; found {functions!r}")
+        if not all(map(callable, self.functions.values())):
+            raise TypeError(f"Judges requires functions of two items by name; found {functions!r}")
         if len({is_async(function) for function in self.functions.values()}) > 1:
             raise TypeError("Judges must all be async, or none of them")
-        given = prices if isinstance(prices, Mapping) or prices is None else list(prices)
-        if isinstance(given, list):
-            given = (
-                dict(zip(self.functions, given, strict=False))
-                if len(given) == len(self.functions)
-                else {}
-            )
-        if given is None:
-            given = dict.fromkeys(self.functions, 1.0)
-        if given.keys() != self.functions.keys():
+        given = dict.fromkeys(functions, 1.0) if prices is None else prices
+        if not isinstance(given, Mapping) or given.keys() != functions.keys():
             raise ValueError(
-                f"prices must be given for each of the judges {list(self.functions)}; "
-                f"found {prices!r}"
+                f"prices must be given for each of the judges {list(functions)}; found {prices!r}"
             )
-        self.prices = {name: float(price) for name, price in given.items()}
-        for price in self.prices.values():
+        for price in given.values():
             check_real(price, "price of a judge", 0)
+        self.prices = {str(name): float(price) for name, price in given.items()}
 
 
 class Indexed:

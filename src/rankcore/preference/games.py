@@ -421,13 +421,13 @@ def read_games(
         )
     else:
         degrees = (
-            _floats(columns, degree, kept, title) if degree is not None else np.ones(len(kept))
+            np.ones(len(kept)) if degree is None else _floats(columns, degree, kept, title, 0, 1)
         )
     return Games(
         a,
         b,
         degrees,
-        None if weight is None else _floats(columns, weight, kept, title),
+        None if weight is None else _floats(columns, weight, kept, title, 0),
         None if judge is None else [_label(columns[judge][k]) for k in kept],
         {name: _difference(columns, name, kept, title) for name in covariates},
         loser is None,
@@ -460,11 +460,29 @@ def _difference(columns: Mapping[str, Any], name: str, rows: list[int], title: s
     return _floats(columns, f"{name}_a", rows, title) - _floats(columns, f"{name}_b", rows, title)
 
 
-def _floats(columns: Mapping[str, Any], name: str, rows: list[int], title: str) -> Floats:
-    try:
-        return np.array([float(columns[name][k]) for k in rows])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{title}: {name} must be a number: {error}") from error
+def _floats(
+    columns: Mapping[str, Any],
+    name: str,
+    rows: list[int],
+    title: str,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> Floats:
+    required = (
+        "a finite number" + (" >= 0" if low == 0 else "") + (" and <= 1" if high == 1 else "")
+    )
+    found = np.empty(len(rows))
+    for k, row in enumerate(rows):
+        value = columns[name][row]
+        try:
+            found[k] = float(value)
+        except (TypeError, ValueError):
+            found[k] = np.nan
+        if not (low <= found[k] <= high and np.isfinite(found[k])):
+            raise ValueError(
+                f"{title}, row {row + 1}: {name} must be {required}; found {shown(value)}"
+            )
+    return found
 
 
 def _missing(value: Any) -> bool:

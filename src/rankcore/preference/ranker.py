@@ -110,7 +110,8 @@ class PreferenceRanker(BaseEstimator):
         be strings; with None, items may be strings, numbers and tuples of these.
     journal : str, path-like or Journal, optional
         File in which answers are stored. A ranker with the same journal continues where another
-        one, or a killed process, stopped, whatever the order of the items.
+        one, or a killed process, stopped, whatever the order of the items; with the same parameters
+        it asks the same, and nothing once it is complete.
     concurrency : int, default=1
         Maximum number of calls in parallel: in threads, or in the event loop for an ``async``
         preference. The result does not depend on it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import time
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from numbers import Real
@@ -11,6 +11,8 @@ from typing import Any
 # Errors of the code of a judge, which another attempt would meet again.
 _BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 _ATTEMPTS, _LONGEST_WAIT = 3, 60.0
+# A longer wait than these seconds, of an error that names one, is shortened to them.
+_LONGEST_NAMED = 3600.0
 
 
 class PreferenceError(RuntimeError):
@@ -45,22 +47,21 @@ def make_retry(retry: Any) -> Any:
 
     None if there is one attempt only, as without tenacity.
     """
-    if isinstance(retry, bool) or not isinstance(retry, int | None):
-        _check_policy(retry)
-        return retry
-    if retry is not None and retry < 1:
-        raise ValueError(f"retry must be at least one attempt; found {retry!r}")
-    attempts = _ATTEMPTS if retry is None else retry
-    if attempts == 1:
-        return None
     try:
         import tenacity
     except ImportError as error:
-        if retry is None:
+        if retry is None or retry == 1:
             return None
         raise ImportError(
             f"retry={retry} requires tenacity: pip install 'rankcore[judges]', or retry=1"
         ) from error
+    if isinstance(retry, tenacity.Retrying):
+        return retry
+    if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int) or retry < 1):
+        raise TypeError(
+            "retry must be None, a number of attempts >= 1 or a tenacity.Retrying(...), which "
+            f"serves async preferences as well; found {retry!r}"
+        )
     backoff = tenacity.wait_random_exponential(multiplier=1.0, max=_LONGEST_WAIT)
 
     def pause(state: Any) -> float:
@@ -68,57 +69,31 @@ def make_retry(retry: Any) -> Any:
         return backoff(state) if named is None else named
 
     return tenacity.Retrying(
-        stop=tenacity.stop_after_attempt(attempts),
+        stop=tenacity.stop_after_attempt(_ATTEMPTS if retry is None else retry),
         wait=pause,
         retry=tenacity.retry_if_exception(lambda error: not isinstance(error, _BUGS)),
         reraise=True,
     )
 
 
-def _check_policy(retry: Any) -> None:
-    try:
-        from tenacity import Retrying
-    except ImportError:
-        usable = False
-    else:
-        usable = isinstance(retry, Retrying)
-    if not usable:
-        raise TypeError(
-            "retry must be None, a number of attempts or a tenacity.Retrying(...), which serves "
-            f"async preferences as well; found {retry!r}"
-        )
-
-
 def named_wait(error: BaseException) -> float | None:
     """Return the seconds to wait that an error names; None if it names none.
 
-    It is its ``retry_after`` or the header Retry-After of its ``response``: seconds, a duration, a
-    time, or a date of HTTP.
+    It is its ``retry_after`` or the header Retry-After of its ``response``: seconds, or a date of
+    HTTP; at most an hour.
     """
     named = getattr(error, "retry_after", None)
     if named is None:
         headers = getattr(getattr(error, "response", None), "headers", None)
         get = getattr(headers, "get", None)
         named = get("Retry-After") if callable(get) else None
-    if isinstance(named, timedelta):
-        named = named.total_seconds()
-    elif isinstance(named, str | datetime):
-        named = _seconds(named)
-    if not isinstance(named, Real) or not isfinite(named):
+    if not isinstance(named, str | Real):
         return None
-    return max(0.0, float(named))
-
-
-def _seconds(named: str | datetime) -> float | None:
-    """Return the seconds of a number in a string, or until a time."""
-    if isinstance(named, str):
+    try:
+        seconds = float(named)
+    except ValueError:
         try:
-            return float(named)
-        except ValueError:
-            pass
-        try:
-            named = parsedate_to_datetime(named)
+            seconds = parsedate_to_datetime(str(named)).timestamp() - time.time()
         except ValueError:
             return None
-    zone = named.tzinfo or UTC
-    return (named.replace(tzinfo=zone) - datetime.now(zone)).total_seconds()
+    return min(max(0.0, seconds), _LONGEST_NAMED) if isfinite(seconds) else None
