@@ -58,9 +58,10 @@ __all__ = [
 # tree are a part of it if at most as many as the second are left: mostly, the tree ends with these.
 BATCH_SIZE, LAST_BATCH_SIZE = 8, 4
 # Packed sums of the first tree use their whole range, as in memory; those of the next have units by
-# the sums of the tree before. These may grow by the first factor, and shrink by the second; else
-# units are found again, which costs two exchanges.
-HEADROOM, SHRINKAGE = 1.25, 4.0
+# the sums of the tree before, which change much along random directions of the scores. They may
+# grow by the first factor, and use a fraction of the range down to one by the second; else units
+# are found again, which costs two exchanges.
+HEADROOM, SHRINKAGE = 4.0, 64.0
 # Ratio of the totals of gradients of stumps and of those they are normalised by.
 LEAST_RATIO = 1e-3
 
