@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from declared import learns_from
+from rankcore._core.ids import joined
 from rankcore.datasets import dump_letor, load_letor, make_letor, make_ordinal
 
 pytest.importorskip("distributed", reason="needs the dask extra")
@@ -28,6 +29,7 @@ from dask import delayed
 
 import rankcore.dask as rd
 from rankcore.dask import _files
+from rankcore.dask._shards import hash_of, join_labels
 
 LEARNERS = [name for name in rd.__all__ if inspect.isclass(getattr(rd, name))]
 ORDINAL = [name for name in LEARNERS if issubclass(getattr(rd, name), rd.OnlineClassifier)]
@@ -53,6 +55,32 @@ def blocks(n, *arrays):
     """Return lists of n delayed blocks."""
     edges = np.linspace(0, arrays[0].shape[0], n + 1).astype(int)
     return [[delayed(one[a:b]) for a, b in pairwise(edges)] for one in arrays]
+
+
+@pytest.mark.parametrize("regroup", [False, True])
+def test_equal_ids_of_integers_and_floats_are_one_query(client, queries, regroup):
+    X, y, qid = queries
+    given = [delayed(X[:300]), delayed(X[300:600])], [delayed(y[:300]), delayed(y[300:600])]
+    mixed = [delayed(qid[:300].astype(np.int64)), delayed(qid[300:600].astype(np.float64))]
+    expected = rc.RankSVM(0.01).fit(X[:600], y[:600], qid=qid[:600])
+    model = rd.RankSVM(0.01).fit(*given, qid=mixed, n_shards=3 if regroup else 1, regroup=regroup)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2 * expected.tol)
+
+
+def test_labels_and_ids_of_blocks_are_not_converted():
+    large = np.array([2**53 + 1]), np.array([2.0**53])
+    ids = joined(large, "qid").tolist()
+    assert ids == [2**53 + 1, 2**53]
+    assert len({*ids}) == 2
+    assert len({hash_of(one) for one in (7, 7.0, np.float32(7), np.uint64(7))}) == 1
+    assert hash_of(7.5) != hash_of("7.5x")
+    assert join_labels([np.array([1]), np.array([1.5])]).tolist() == [1.0, 1.5]
+    assert join_labels([np.array([b"a"]), np.array([b"bc"])]).tolist() == [b"a", b"bc"]
+    with pytest.raises(ValueError, match="float64 and int64 cannot represent"):
+        join_labels(large)
+    for other in ("1", b"1"):
+        with pytest.raises(ValueError, match="numbers in some blocks and strings in others"):
+            join_labels([np.array([1]), np.array([other])])
 
 
 def learner(name, module=rd, **params):

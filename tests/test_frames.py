@@ -537,6 +537,28 @@ def test_chunks_with_different_dictionaries_are_one_category():
     np.testing.assert_array_equal(model.predict_proba(table), plain.predict_proba(coded))
 
 
+def test_a_null_among_the_values_of_a_dictionary_is_missing():
+    arrow = pytest.importorskip("pyarrow")
+    words = [None if row % 7 == 0 else CITIES[code] for row, code in enumerate(CODES)]
+    values = [*dict.fromkeys(words)]
+    assert None in values
+    places = arrow.array([values.index(word) for word in words], arrow.int32())
+    columns = {
+        "values": arrow.DictionaryArray.from_arrays(places, arrow.array(values)),
+        "codes": arrow.array(words).dictionary_encode(),
+    }
+    assert columns["values"].null_count == 0
+    models = {}
+    for name, column in columns.items():
+        table = arrow.table({"size": X[:, 0], "city": column})
+        models[name] = rc.OrdinalBoost(5, min_samples_leaf=2).fit(table, Y_CITIES)
+        assert None not in models[name].categories_[1]
+        for model in models.values():
+            np.testing.assert_array_equal(
+                model.predict_proba(table), models["values"].predict_proba(table)
+            )
+
+
 # ------------------------------------------------------------------------ libraries
 
 

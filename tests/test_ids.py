@@ -140,6 +140,15 @@ def test_unsigned_ids_keep_their_values(form, large):
     assert model.ranks_.tolist() == [1, 2, large - 1, large]
 
 
+@pytest.mark.parametrize("labels", [["a", b"a"], [1, b"1"], [1, "1"], [b"a", 2.5]], ids=str)
+def test_labels_of_two_kinds_are_rejected(labels):
+    for form in (list, tuple, lambda mixed: np.array(mixed, dtype=object)):
+        with pytest.raises(ValueError, match="mixes strings with other labels"):
+            rc.PRank(classes=["a", "b"]).fit(X, form([*labels, *labels]))
+    with pytest.raises(ValueError, match="zero byte"):
+        rc.PRank(classes=[b"a", b"b"]).fit(X, [b"a", b"a\0", b"a", b"b"])
+
+
 def test_large_ids_of_both_signs_keep_their_values():
     ids = [-1, 2**63, 2**63 + 1, -(2**70)]
     assert log_of(document=ids).documents.tolist() == ids

@@ -77,7 +77,7 @@ def test_options_set_after_the_fit_are_checked_too(learner, name):
 def test_string_labels_need_an_order():
     X = [[0.0], [1.0], [2.0], [3.0]]
     y = ["bad", "good", "fair", "good"]
-    with pytest.raises(ValueError, match="list them, lowest rank first"):
+    with pytest.raises(ValueError, match="pass classes=, lowest rank first"):
         rc.PRank.published().fit(X, y)
     order = ["bad", "fair", "good"]
     model = rc.PRank.published(max_iter=50).fit(X, y, classes=order)

@@ -265,7 +265,7 @@ class ArrowFrame(Frame):
     def categories(self, j: int) -> list[Any] | None:
         if self.kind(j) != "category":
             return None
-        return _dictionary(self.column(j))
+        return _present(_dictionary(self.column(j)))
 
     def codes(self, j: int, places: Mapping[Any, int]) -> NDArray[np.float32]:
         column = self.column(j)
@@ -290,6 +290,11 @@ def _dictionary(column: Any) -> list[Any]:
     """Return the values of a dictionary column of Arrow, in the order of their codes."""
     chunks = column.unify_dictionaries().chunks
     return chunks[0].dictionary.to_pylist() if chunks else []
+
+
+def _present(values: list[Any]) -> list[Any]:
+    """Return values without the null: among values it is as missing as among codes."""
+    return [value for value in values if value is not None]
 
 
 def _coded(
@@ -420,5 +425,6 @@ def declared_order(y: Any) -> NDArray[Any] | None:
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
         return np.asarray(dtype.categories)
     if getattr(getattr(y, "type", None), "ordered", False):
-        return np.array(_dictionary(y) if hasattr(y, "chunks") else y.dictionary.to_pylist())
+        values = _dictionary(y) if hasattr(y, "chunks") else y.dictionary.to_pylist()
+        return np.array(_present(values))
     return None

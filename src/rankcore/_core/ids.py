@@ -62,6 +62,13 @@ def unchanged(values: Any, name: str) -> NDArray[Any]:
     return array.astype(object) if array.dtype.kind == "T" else array
 
 
+def joined(columns: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
+    """Join columns, of which NumPy would convert the values if their types differ."""
+    if len({column.dtype.kind for column in columns}) == 1:
+        return np.concatenate(columns)
+    return unchanged([value for column in columns for value in column.tolist()], name)
+
+
 def check_missing(column: NDArray[Any], name: str, rows: NDArray[Any] | None = None) -> None:
     """Raise ValueError if a value is None, NaN, NaT or pandas' NA.
 

@@ -72,11 +72,11 @@ def sortable(labels: np.ndarray, name: str) -> np.ndarray:
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return labels
     values = labels.tolist()
-    words = sum(isinstance(value, str) for value in values)
-    if 0 < words < len(values):
+    kinds = {kind_of_label(value) for value in values}
+    if len(kinds) > 1:
         raise ValueError(f"{name} mixes strings with other labels; use labels of one type")
-    for row, value in enumerate(values if words else ()):
-        if value[-1:] == "\0" or len(value) > LONGEST:
+    for row, value in enumerate(values if kinds != {"value"} else ()):
+        if value[-1:] in ("\0", b"\0") or len(value) > LONGEST:
             raise ValueError(
                 f"{name} must hold strings of at most {LONGEST} characters that do not end in a "
                 f"zero byte, which NumPy drops; found {value!r:.60} in row {row}"
@@ -87,6 +87,13 @@ def sortable(labels: np.ndarray, name: str) -> np.ndarray:
             f"{name} has integers that float64 and int64 cannot represent: number the labels"
         )
     return found
+
+
+def kind_of_label(label: Any) -> str:
+    """Return "string", "bytes" or, for numbers and dates, "value"."""
+    if isinstance(label, str):
+        return "string"
+    return "bytes" if isinstance(label, bytes) else "value"
 
 
 def check_classes(classes: Any, name: str = "classes") -> np.ndarray:

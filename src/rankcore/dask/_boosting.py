@@ -43,7 +43,7 @@ from rankcore.dask._actors import Actors, WorkerLost
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
 from rankcore.dask._online import weigh_rows
-from rankcore.dask._shards import Shard, ShardedRows, check_supported
+from rankcore.dask._shards import Shard, ShardedRows, check_supported, join_labels
 from rankcore.ranking.pairs import nothing_to_learn
 
 # Workers that may be lost in one round.
@@ -111,7 +111,7 @@ def fit_pairs(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     """Return a fitted copy of a `RankBoost` or `BipartiteRankBoost`."""
     check_boosted(model)
     check_supported(model, select=("edge",))
-    labels = np.unique(np.concatenate([one.labels for one in rows.stats]))
+    labels = np.unique(join_labels([one.labels for one in rows.stats]))
     upper = upper_label(model, as_relevance(labels, labels.size))
     by_label = not rows.in_queries and upper is not None and model.pair_weight is None
     if not rows.in_queries and not by_label and len(rows.shards) > 1:

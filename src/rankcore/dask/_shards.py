@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from numbers import Real
 from operator import getitem
 from typing import Any
 from zlib import crc32
@@ -22,9 +23,16 @@ from numpy.typing import NDArray
 
 from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.frames import Frame, frame_of, names_of
+from rankcore._core.ids import joined
 from rankcore._core.inputs import as_rows, frame_matrix
 from rankcore._core.kernels import some_rows
-from rankcore._core.labels import as_labels, declared_labels, ranks_among
+from rankcore._core.labels import (
+    as_labels,
+    declared_labels,
+    kind_of_label,
+    ranks_among,
+    sortable,
+)
 from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
@@ -207,10 +215,15 @@ def split_by_query(piece: Any, number: int, n_shards: int) -> list[Shard | None]
         if shard.qid is None:
             raise ValueError("regroup=True requires query ids; found none")
     ids, query = np.unique(shard.qid, return_inverse=True)
-    # Python's hash of a string differs between processes.
-    home = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[query]
+    home = np.array([hash_of(one) % n_shards for one in ids.tolist()])[query]
     parts = [np.flatnonzero(home == k) for k in range(n_shards)]
     return [take_rows(shard, rows) if rows.size else None for rows in parts]
+
+
+def hash_of(query: Any) -> int:
+    """Hash a query id: the same in all processes, and for equal numbers of different types."""
+    whole = isinstance(query, Real) and query == query // 1
+    return crc32(str(int(query) if whole else query).encode())
 
 
 def take_rows(shard: Shard, rows: NDArray[Any]) -> Shard:
@@ -247,7 +260,7 @@ def join(pieces: Sequence[Any], number: int, one_kind: bool) -> Shard | None:
         return Shard(
             join_rows([part.X for part in parts]),
             join_labels([part.y for part in parts]),
-            np.concatenate(queries) if queries else None,
+            join_ids(queries) if queries else None,
             np.concatenate(weights) if weights else None,
             common_order([part.order for part in parts]),
             parts[0].names,
@@ -490,7 +503,7 @@ def check_kinds(queries: Sequence[NDArray[Any]]) -> None:
 
 def check_whole(queries: Sequence[NDArray[Any]], numbers: Sequence[int]) -> None:
     """Raise ValueError if a query is in two shards, given the distinct queries of each."""
-    ids = np.concatenate(queries)
+    ids = join_ids(queries)
     shards = np.repeat(numbers, [one.size for one in queries])
     order = np.argsort(ids, kind="stable")
     same = np.flatnonzero(ids[order][1:] == ids[order][:-1])
@@ -513,13 +526,20 @@ def common_order(orders: Sequence[Any]) -> NDArray[Any] | None:
     return orders[0]
 
 
+def join_ids(queries: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join query ids, which are of one kind but in files, where all are texts."""
+    if any(one.dtype.kind == "U" for one in queries):
+        return np.concatenate([one.astype(str) for one in queries])
+    return joined(queries, "qid")
+
+
 def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join labels; NumPy would convert numbers among strings to strings."""
-    if len({isinstance(one[0], str) for one in labels}) > 1:
+    """Join labels; raise ValueError if they are strings in some parts only, or not exact."""
+    if len({kind_of_label(one[0]) for one in labels}) > 1:
         raise ValueError(
             "labels are numbers in some blocks and strings in others; expected the same kind in all"
         )
-    return np.concatenate(labels)
+    return sortable(joined(labels, "y"), "y")
 
 
 def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:

@@ -65,9 +65,9 @@ def rbo(
         all of it but 1e-10 at 0.1.
     ties : {"average", "normalized", "together"}, default="average"
         Items of equal score (Corsi and Urbano, 2024): they are in an unknown order, and the overlap
-        is its expectation over all orders (RBO^a); this, divided by the geometric mean of what
-        each ranking has with itself, so that equal rankings have 1 (RBO^b); or they share the
-        first of their positions, as in sports (RBO^w).
+        to each depth is its expectation over all orders (RBO^a; see Notes); this, divided by the
+        geometric mean of what each ranking has with itself, so that equal rankings have 1 (RBO^b);
+        or they share the first of their positions, as in sports (RBO^w).
     qid : array-like, shape (n,), optional
         The query of each row, for arrays: any type, any order. None: all rows are one query.
     per_query : bool, default=False
@@ -92,6 +92,10 @@ def rbo(
     Notes
     -----
     O(n log n) for a query of n items; 300 bytes per item.
+
+    With ties of RBO^a in rankings of equal length, the result is the mean of RBO over all orders of
+    tied items. In rankings of different lengths it is not, and may differ by a hundredth: the
+    extrapolation multiplies two expectations of overlaps, those at the ends of the rankings.
 
     References
     ----------

@@ -384,7 +384,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             On bad input, a label or a number of features that differs from the first call, or a
             change of a parameter that is built into the model: the estimator is then unchanged. If
-            a row overflows the model, or the call is interrupted, the rows before are learned.
+            a row overflows the model, or the call is interrupted, the rows before are learned,
+            except by a first call, which leaves the estimator unfitted.
         """
         self._check_params()
         partial_fit_online(self, X, y, declared_labels(self, classes), sample_weight)

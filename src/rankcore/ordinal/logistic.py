@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.arguments import ClassWeight, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
+from rankcore._core.fitted import check_fitted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Real, check_declared
@@ -20,7 +21,13 @@ from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal.decisions import CheapestRanks, cheapest
-from rankcore.ordinal.projecting import ascending_thresholds, direction, project, projections
+from rankcore.ordinal.projecting import (
+    ascending_thresholds,
+    direction,
+    project,
+    projections,
+    scores_along,
+)
 from rankcore.ordinal.scale import OF_UNITS
 
 __all__ = ["OrdinalLogistic"]
@@ -125,7 +132,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     A step costs O(non-zeros + n_classes), probabilities O(non-zeros + n_classes); the model has
     n_features + n_classes - 1 numbers, twice that with ``average``. The weight of a row multiplies
     its step; averages count each learned row once. There is no regularisation beside the number of
-    passes. Ranks of ``classes`` without rows have a probability of about 1e-7, and those of the
+    passes. Ranks of ``classes`` without rows have small probabilities, about 1e-7 if the scores of
+    rows change little after they are learned, larger after short fits with long steps. Those of the
     other ranks are as without them.
 
     Plain form: ``tests/reference/logistic.py``, ``ordinal_logistic``.
@@ -243,7 +251,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         ValueError, TypeError
             On bad input, a label or a number of features that differs from the first call, or a
             change of ``average``: the estimator is then unchanged. If a row overflows the model,
-            or the call is interrupted, the rows before are learned.
+            or the call is interrupted, the rows before are learned, except by a first call, which
+            leaves the estimator unfitted.
         """
         before = self.t_ if "_state" in vars(self) else 0
         try:
@@ -277,14 +286,23 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     def _of_scores(self, scores: Floats) -> Floats:
         return self._curves().probabilities(scores)
 
+    def _table(self, rows: Rows) -> Floats:
+        """Return the probability of each rank, lowest first."""
+        weights, thresholds = self._parameters()  # once: for one row it takes most of the time
+        return CumulativeLogits(thresholds, 1.0).probabilities(scores_along(weights, rows))
+
+    def _probabilities(self, X: Any) -> Floats:
+        check_fitted(self)
+        return self._table(self._more_rows(X))
+
     def _turning_points(self) -> Floats:
         return self._curves().turning_points()
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        return cheapest(self._of_scores(self._projected(rows)), self.costs_)
+        return cheapest(self._table(rows), self.costs_)
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        table = self._of_scores(self._projected(rows))
+        table = self._table(rows)
         costs = self.costs_
         return -(table @ costs), cheapest(table, costs)
 

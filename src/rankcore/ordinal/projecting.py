@@ -64,8 +64,13 @@ def resolved_scale(self: Any) -> float:
 
 def projections(learner: Any, rows: Rows) -> np.ndarray:
     """Project rows on the direction."""
+    return scores_along(learner._parameters()[0], rows)
+
+
+def scores_along(weights: np.ndarray, rows: Rows) -> np.ndarray:
+    """Project rows on weights; raise ValueError if a score overflows."""
     scores = np.empty(rows.n_rows)
-    project_rows(rows, learner._parameters()[0], scores)
+    project_rows(rows, weights, scores)
     return check_scores(scores)
 
 
