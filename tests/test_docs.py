@@ -41,6 +41,38 @@ def test_citations_are_among_the_references(found):
     assert cited <= set(re.findall(r"^\.\. \[(\d+)\] ", text, re.MULTILINE))
 
 
+# Checks of numpydoc: sections (GL), a summary of one line that begins with a verb and ends in a
+# period (SS), parameters as in the signature (PR), returned (RT) and yielded values (YD). Functions
+# document all parameters and what they return; methods and results may leave out what their
+# signature or class says. Not required: examples, "See Also", long summaries.
+CHECKS = {
+    *("GL02", "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10"),
+    *("SS01", "SS02", "SS03", "SS04", "SS05", "SS06"),
+    *("PR03", "PR05", "PR06", "PR09", "PR10", "RT02", "RT05"),
+}
+OF_FUNCTIONS = {"PR01", "PR02", "RT01", "YD01"}
+METHOD = re.compile(r"\.[A-Z]")  # a class, or a method of one
+
+
+def documented():
+    """Full names of public classes, functions and methods of this package."""
+    for name, found in public():
+        yield f"{found.__module__}.{found.__qualname__}" if inspect.isfunction(found) else name
+        for method, member in inspect.getmembers(found, inspect.isfunction):
+            inherited = not (member.__module__ or "").startswith("rankcore")
+            if inspect.isclass(found) and not method.startswith("_") and not inherited:
+                yield f"{name}.{method}"
+
+
+@pytest.mark.parametrize("name", sorted(set(documented())))
+def test_docstrings_pass_the_checks_of_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    result = validate(name)
+    required = CHECKS if METHOD.search(name) else CHECKS | OF_FUNCTIONS
+    failed = [": ".join(error) for error in result["errors"] if error[0] in required]
+    assert not failed, failed
+
+
 @pytest.mark.slow
 def test_without_docstrings():
     pytest.importorskip("dask")

@@ -40,7 +40,7 @@ curves = {
 # the orange ranking is better, further down the blue one. Precision and recall use only whether a
 # document is relevant, and never prefer the orange one. Choose the measure that matches the reader.
 
-fig, axes = plt.subplots(3, 1, figsize=(4.8, 8.4), layout="constrained")
+axes = [plt.subplots(figsize=(4.8, 3.4), layout="constrained")[1] for _ in range(3)]
 for ax, measure in zip(axes, measures, strict=True):
     for (name, found), colour in zip(
         curves.items(), [rc.plotting.ORANGE, rc.plotting.BLUE], strict=True

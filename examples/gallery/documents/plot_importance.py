@@ -30,11 +30,12 @@ moves = rc.explain.global_importance(model, X[test], qid=qid[test])
 suffers = rc.explain.permutation_importance(model, X[test], y[test], qid=qid[test], n_repeats=20)
 
 # %%
-# Above: clicks and views share the weight of their common information. Below: NDCG@10 falls if one
+# First: clicks and views share the weight of their common information. Second: NDCG@10 falls if one
 # of them is shuffled, because the model uses both, although a new fit without views is as good
-# (printed below). Intervals are over queries; the interval of the random feature is around 0.
+# (printed next). Intervals are over queries; the interval of the random feature is around 0.
 
-fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 5.8), layout="constrained")
+_, above = plt.subplots(figsize=(4.8, 3.2), layout="constrained")
+_, below = plt.subplots(figsize=(4.8, 3.2), layout="constrained")
 place = np.arange(5)
 above.barh(place, moves.importances, color=rc.plotting.BLUE)
 above.set(yticks=place, yticklabels=names, xlabel="mean absolute contribution")

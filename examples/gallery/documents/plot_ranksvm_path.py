@@ -32,11 +32,13 @@ seen = [model.score(X[train], y[train], qid=qid[train]) for model in path.estima
 unseen = [model.score(X[held], y[held], qid=qid[held]) for model in path.estimators]
 
 # %%
-# Above: weights grow with C. The six features that matter (blue) lead; the other 54 are noise, and
-# catch up where C is large. Below: training queries are ranked ever better, held-out ones are
+# First: weights grow with C. The six features that matter (blue) lead; the other 54 are noise, and
+# catch up where C is large. Second: training queries are ranked ever better, held-out ones are
 # best at the marked C.
 
-fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 6.8), layout="constrained")
+# sphinx_gallery_thumbnail_number = 2
+_, above = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
+_, below = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
 above.plot(Cs, weights[:, 6:], color=rc.plotting.GREY, lw=0.6)
 above.plot(Cs, weights[:, :6], color=rc.plotting.BLUE, lw=1.5)
 above.set(xscale="log", xlabel="C", ylabel="weight")

@@ -33,8 +33,9 @@ print(found)
 # the queries do not show which of the two is better. P-values are corrected by Holm's method for
 # the number of comparisons.
 
-above, below = plt.figure(figsize=(4.8, 7.2), layout="constrained").subfigures(2, 1)
-intervals, queries = above.subplots(), below.subplots()
+# sphinx_gallery_thumbnail_number = 2
+_, intervals = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+_, queries = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 rc.plotting.plot_comparison(found, ax=intervals)
 intervals.set_xlabel("difference of the means")
 rc.plotting.plot_query_differences(found, 1, ax=queries)
@@ -42,5 +43,5 @@ queries.legend(loc="lower left")
 plt.show()
 
 # %%
-# Below: the same query by query. A mean difference is the sum of gains and losses, and here there
-# are many of both.
+# The second picture is the same query by query. A mean difference is the sum of gains and losses,
+# and here there are many of both.

@@ -29,7 +29,7 @@ models = {n: rc.RankBoost(n).fit(X, y, qid=qid) for n in rounds}
 # that generated the data (grey, on a different scale). Thresholds come from the data; no bins were
 # chosen.
 
-fig, axes = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")
+axes = [plt.subplots(figsize=(4.8, 3.4), layout="constrained")[1] for _ in range(2)]
 x = np.linspace(0, 10, 400)
 shapes = [-np.abs(x - 6), 3.0 * (x > 3)]
 for j, ax in enumerate(axes):

@@ -37,7 +37,8 @@ for model in models.values():
 
 axis = np.linspace(-1, 1, 21)
 a, b = np.meshgrid(axis, axis)
-fig, axes = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained", sharex=True)
+# sphinx_gallery_thumbnail_number = 2
+axes = [plt.subplots(figsize=(4.8, 4), layout="constrained")[1] for _ in range(2)]
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     rows = np.repeat(X[None, :200], a.size, axis=0)
     rows[..., 0], rows[..., 1] = a.reshape(-1, 1), b.reshape(-1, 1)
@@ -52,7 +53,6 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
         vmax=1.5,
     )
     quality = model.score(X[test], y[test], qid=qid[test])
-    ax.set(title=f"{name}: NDCG@10 {quality:.3f}", ylabel="length")
-axes[1].set_xlabel("age")
-fig.colorbar(picture, ax=axes, label="mean score, in deviations")
+    ax.set(title=f"{name}: NDCG@10 {quality:.3f}", xlabel="age", ylabel="length")
+    ax.figure.colorbar(picture, ax=ax, label="mean score, in deviations")
 plt.show()

@@ -36,7 +36,8 @@ def ranked(calls, seed=0):
 # true places, bars the intervals of 90% for the place of an item. With 100 calls the bars are
 # wide; with 800 they are short, and still contain most of the dots.
 
-fig, axes = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained", sharex=True)
+# sphinx_gallery_thumbnail_number = 2
+axes = [plt.subplots(figsize=(4.8, 4), layout="constrained")[1] for _ in range(2)]
 for ax, calls in zip(axes, [100, 800], strict=True):
     ranker, truth = ranked(calls)
     low, high = ranker.ratings_.place_interval().T
@@ -46,7 +47,7 @@ for ax, calls in zip(axes, [100, 800], strict=True):
     ax.plot(truth[order] + low.min(), rows, "o", ms=5, color=rc.plotting.ORANGE)
     true = truth + low.min()
     inside = np.mean((low <= true) & (true <= high))
-    ax.set(title=f"{calls} calls: {inside:.0%} inside", ylabel="items, best first", yticks=[])
+    ax.set(title=f"{calls} calls: {inside:.0%} inside", xlabel="place", ylabel="items, best first")
+    ax.set(yticks=[], xlim=(0, 25))
     ax.invert_yaxis()
-axes[1].set_xlabel("place")
 plt.show()

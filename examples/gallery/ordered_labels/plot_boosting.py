@@ -32,13 +32,14 @@ models = {
 
 along = np.zeros((200, 3))
 along[:, 0] = np.linspace(-2, 2, 200)
-fig, axes = plt.subplots(2, 1, figsize=(4.8, 7.2), sharex=True, layout="constrained")
+# sphinx_gallery_thumbnail_number = 2
+axes = [plt.subplots(figsize=(4.8, 4), layout="constrained")[1] for _ in range(2)]
 colours = plt.get_cmap("viridis")(np.linspace(0, 1, 5))
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     model.fit(X[:2000], y[:2000])
     score = rc.metrics.ranked_probability_score(y[2000:], model.predict_proba(X[2000:]))
     ax.stackplot(along[:, 0], model.predict_proba(along).T, colors=colours, labels=range(1, 6))
     ax.set(title=f"{name}: {score:.2f}", ylabel="probability", xlim=(-2, 2), ylim=(0, 1))
-axes[1].set_xlabel("first feature")
-fig.legend(*axes[0].get_legend_handles_labels(), title="rank", ncols=5, loc="outside lower center")
+    ax.set_xlabel("first feature")
+    ax.figure.legend(title="rank", ncols=5, loc="outside lower center")
 plt.show()

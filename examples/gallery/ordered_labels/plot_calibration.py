@@ -24,11 +24,12 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 table = model.predict_proba(X[test])
 
 # %%
-# Above: the probability of each rank by the learner's score. Each rank has its peak, and they add
-# up to 1. Below: of the rows with a stated probability of more than a rank near 70%, about 70% do
+# First: the probability of each rank by the learner's score. Each rank has its peak, and they add
+# up to 1. Second: of the rows with a stated probability of more than a rank near 70%, about 70% do
 # have more. Points on the diagonal mean that probabilities can be taken at their word.
 
-fig, (curves, dots) = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained")
+_, curves = plt.subplots(figsize=(4.8, 4), layout="constrained")
+_, dots = plt.subplots(figsize=(4.8, 4), layout="constrained")
 scores = model.estimator_.project(X[test])
 order = np.argsort(scores)
 for j, rank in enumerate(model.classes_):

@@ -25,8 +25,8 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 model.conformalize(X[more], y[more])  # rows that it has not learned from
 
 # %%
-# Above: the wanted coverage, and that of 5,000 new rows: the points lie on the diagonal. Below: its
-# cost. Sets of 80% are mostly one or two ranks, sets of 99% three.
+# First: the wanted coverage, and that of 5,000 new rows: the points lie on the diagonal.
+# Second: its cost. Sets of 80% are mostly one or two ranks, sets of 99% three.
 
 wanted = np.array([0.8, 0.85, 0.9, 0.95, 0.99])
 covered, sizes = [], []
@@ -35,7 +35,9 @@ for coverage in wanted:
     covered.append(np.mean((low <= y[test]) & (y[test] <= high)))
     sizes.append(np.bincount(high - low + 1, minlength=6)[1:] / low.size)
 
-fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 7.6), layout="constrained")
+# sphinx_gallery_thumbnail_number = 2
+_, above = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+_, below = plt.subplots(figsize=(4.8, 4), layout="constrained")
 above.plot([0.75, 1], [0.75, 1], color=rc.plotting.GREY, lw=1)
 above.plot(wanted, covered, "o", color=rc.plotting.BLUE)
 above.set(xlabel="coverage wanted", ylabel="share of true ranks inside", aspect="equal")

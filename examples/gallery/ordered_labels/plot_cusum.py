@@ -34,15 +34,15 @@ for model in models.values():
 axis = np.linspace(-1, 1, 200)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 colours = ListedColormap(["#d8e5f0", "#8fb8d8", rc.plotting.BLUE])
-fig, axes = plt.subplots(2, 1, figsize=(4.8, 8.4), layout="constrained", sharex=True)
+# sphinx_gallery_thumbnail_number = 2
+axes = [plt.subplots(figsize=(4.8, 4), layout="constrained")[1] for _ in range(2)]
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.pcolormesh(axis, axis, model.predict(grid).reshape(200, 200), cmap=colours)
     for rank, mark in enumerate(["x", "s", "o"]):
         some = np.flatnonzero(y == rank)[:60]
         ax.scatter(*X[some].T, marker=mark, s=14, color="black", lw=0.8)
     wrong = np.mean(model.predict(X) != y)
-    ax.set(title=f"{name}: {wrong:.0%} of rows wrong", ylabel="comfort")
-axes[1].set_xlabel("strength")
+    ax.set(title=f"{name}: {wrong:.0%} of rows wrong", xlabel="strength", ylabel="comfort")
 plt.show()
 
 # %%

@@ -24,11 +24,12 @@ scores = model.project(X)
 print("thresholds", model.thresholds_.round(2))
 
 # %%
-# Above: the weight vector is the arrow, thresholds are lines across it. Below: the same rows on
+# First: the weight vector is the arrow, thresholds are lines across it. Second: the same rows on
 # the line. A rank that is predicted wrongly is a point beyond its threshold; most of these are
 # one rank off, for a row far from a threshold is safe.
 
-fig, (plane, line) = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained")
+_, plane = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
+_, line = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 colours = plt.get_cmap("viridis")((y - 1) / 3)
 plane.scatter(*X.T, c=colours, s=12)
 x = np.array([-3.5, 3.5])

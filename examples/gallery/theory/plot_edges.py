@@ -28,12 +28,14 @@ def misranked(rows):
 wrong, unseen = misranked(train), misranked(test)
 
 # %%
-# Above: edges fall as the remaining pairs become harder. Below: the misordered share of the
+# First: edges fall as the remaining pairs become harder. Second: the misordered share of the
 # training pairs never exceeds the bound, a product of one factor per round. The bound does not
 # apply to new queries.
 
 rounds = np.arange(1, 151)
-fig, (edges, errors) = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")
+# sphinx_gallery_thumbnail_number = 2
+_, edges = plt.subplots(figsize=(4.8, 3.2), layout="constrained")
+_, errors = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 edges.plot(rounds, np.abs(model.history_["edge"]), color=rc.plotting.BLUE)
 edges.set(xlabel="round", ylabel="edge of the stump", ylim=(0, None))
 errors.plot(rounds, model.history_["bound"], color="black", ls="--", label="bound, proved")

@@ -157,7 +157,7 @@ def rankboost_training_bound(edges: ArrayLike) -> float:
     -------
     float
         exp(-sum of r^2 / 2), an upper bound on the product of the normalizers, which bounds the
-        share of pairs that are misordered or tied.
+        fraction of pairs that are misordered or tied.
 
     Raises
     ------

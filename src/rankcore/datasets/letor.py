@@ -272,11 +272,11 @@ def iter_letor(
     docid, comments, ensure_all_finite, n_jobs
         As for `load_letor`.
 
-    Yields
-    ------
-    LetorData
-        A batch. Its query ids are int64 if all are integers, else str. ValueError if there are both
-        words and integers such as 01, which is 1 only if all ids are integers.
+    Returns
+    -------
+    iterator of LetorData
+        Batches. Their query ids are int64 if all are integers, else str. ValueError if there are
+        both words and integers such as 01, which is 1 only if all ids are integers.
 
     Raises
     ------

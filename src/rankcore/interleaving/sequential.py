@@ -139,16 +139,16 @@ def sequential_test(
     -------
     SequentialResult
 
-    Warns
-    -----
-    UserWarning
-        If no constant preference is in the intervals of all looks.
-
     Raises
     ------
     ValueError
         For preferences out of range, looks that do not ascend or are beyond the last impression,
         and alpha out of range.
+
+    Warns
+    -----
+    UserWarning
+        If no constant preference is in the intervals of all looks.
 
     Notes
     -----

@@ -52,6 +52,7 @@ class _OrdinalTask(Task):
     def gains(self, weights: Array, x: Pair) -> Array: ...
 
     def examples(self, X: RowsLike, Y: ArrayLike | None = None) -> tuple[_Rows, list[int] | None]:
+        """Convert a matrix and ranks to rows, as columns and values, and a list of ranks."""
         if Y is None:
             return _Rows(X), None
         ranks = np.asarray(Y)
@@ -62,9 +63,11 @@ class _OrdinalTask(Task):
         return _Rows(X), ranks.astype(int).tolist()
 
     def candidates(self, x: Pair) -> Iterable[int]:
+        """Return all ranks."""
         return range(1, self.n_ranks + 1)
 
     def argmax(self, weights: Array, x: Pair, y: Any = None, margin: float = 0.0) -> int:
+        """Find the rank of maximum score plus margin times loss; see `Task.argmax`."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.append(0.0, np.cumsum(self.gains(weights, x)))
         check_score(scores[-1], x)  # any overflow on the way is still there in the last sum
@@ -76,6 +79,7 @@ class _OrdinalTask(Task):
         return int(best[0 if self.tie_break == "low" else -1])
 
     def loss(self, y: int, z: int) -> float:
+        """Return the distance of the ranks."""
         return abs(y - z)
 
 
