@@ -17,7 +17,7 @@ from declared import QID, RNG, SAVED, X, Y, adds_up, first_of_each, walk
 from rankcore._core.scoring import Scoring
 from rankcore.exporters import boosters, expressions, search
 from rankcore.exporters.described import Described
-from rankcore.exporters.front import Step
+from rankcore.exporters.operations import Step
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ["title", "body", "age"]

@@ -6,9 +6,9 @@ Names are imported on first use, so that ``import rankcore`` is fast; ``__init__
 from importlib import import_module
 from typing import Any
 
-from rankcore._core.public_names import HOME
+from rankcore._core.public_names import MODULE_OF
 
-__all__ = sorted(HOME)
+__all__ = sorted(MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
@@ -16,11 +16,11 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("rankcore")
-    if name not in HOME:
+    if name not in MODULE_OF:
         raise AttributeError(f"module 'rankcore' has no attribute {name!r}{_meant(name)}")
-    if HOME[name] == "rankcore":
+    if MODULE_OF[name] == "rankcore":
         return import_module(f"rankcore.{name}")
-    value = getattr(import_module(HOME[name]), name)
+    value = getattr(import_module(MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -16,7 +16,7 @@ import rankcore as rc
 from declared import LEARNERS, SAVED, data_for, learns_from
 from rankcore.exporters import FORMATS, checking
 from rankcore.exporters.described import describe
-from rankcore.exporters.reduced import OF_TREES, Refused
+from rankcore.exporters.reduced import OF_TREES, UnsupportedModelError
 
 pytest.importorskip("onnx", reason="no onnx")
 pytest.importorskip("onnxruntime", reason="no onnxruntime")
@@ -81,7 +81,7 @@ def cell(model, target, rows, folder):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"{target} was not checked", UserWarning)
             check = rc.export(model, path, target, feature_names=NAMES, check=rows)
-    except Refused:
+    except UnsupportedModelError:
         return None
     described = describe(model)
     size = float(checking.magnitudes(described, rows).max())

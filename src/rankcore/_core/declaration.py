@@ -8,7 +8,7 @@ from importlib import import_module
 from inspect import isfunction, unwrap
 from typing import Any, Literal
 
-from rankcore._core.public_names import HOME
+from rankcore._core.public_names import MODULE_OF
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def hide_private_bases(kind: type) -> None:
 
 def public_learners() -> Iterator[type]:
     """Yield the classes with a declaration among the public names; imports their modules."""
-    for name, home in HOME.items():
+    for name, home in MODULE_OF.items():
         if name[0].isupper():  # a class
             kind = getattr(import_module(home), name)
             if declaration_of(kind) is not None:

@@ -14,10 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.contributions import dense_values, is_additive, used_features
 from rankcore._core.features import features_of
 from rankcore._core.frames import is_frame, is_row, row_as_frame
-from rankcore._core.front import Display, take_apart, takes_texts, thawed, transformed
 from rankcore._core.inputs import are_texts, n_rows_of
-from rankcore._core.model_spec import Specified
+from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.numbers import Floats
+from rankcore._core.preprocessing import (
+    Display,
+    split_pipeline,
+    takes_texts,
+    transformed,
+    unwrap_frozen,
+)
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -46,8 +52,8 @@ class ExplainedModel:
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
-        self.front, learner = take_apart(thawed(model))
-        if not isinstance(learner, Specified):
+        self.front, learner = split_pipeline(unwrap_frozen(model))
+        if not isinstance(learner, SerializableMixin):
             raise TypeError(
                 "model must be a learner of rankcore that scores rows, or a pipeline or search of "
                 f"one; found {type(learner).__name__}"
@@ -56,8 +62,8 @@ class ExplainedModel:
         self.learner = self.scorer = cast(Any, learner)
         self.is_calibrated = type(learner).__name__ == "CalibratedOrdinal"
         if self.is_calibrated:
-            inside, scorer = take_apart(thawed(self.learner.estimator_))
-            if isinstance(scorer, Specified):
+            inside, scorer = split_pipeline(unwrap_frozen(self.learner.estimator_))
+            if isinstance(scorer, SerializableMixin):
                 self.front, self.scorer = self.front + inside, cast(Any, scorer)
                 self.learner = copy(self.learner)
                 self.learner.estimator_ = scorer

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.front import (
+from rankcore._core.ids import as_names
+from rankcore._core.numbers import Floats
+from rankcore._core.preprocessing import (
     flat_steps,
     is_scaler,
     names_after,
     numbered,
     width_of,
 )
-from rankcore._core.ids import as_names
-from rankcore._core.numbers import Floats
 
 
 @dataclass(frozen=True, eq=False)

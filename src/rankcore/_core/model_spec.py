@@ -30,8 +30,8 @@ from rankcore._ext.rows import Rows
 class ModelSpec:
     """A fitted model as arrays and JSON values."""
 
-    # JSON values, read by the learner's own `Specified._restore`: parameters that are built into
-    # the arrays, whether a stream continues, histories.
+    # JSON values, read by the learner's own `_restore`: parameters that are built into the arrays,
+    # whether a stream continues, histories.
     facts: dict[str, Any]
     # Learned arrays and those required to continue learning, by name. Do not modify.
     arrays: Mapping[str, NDArray[Any]]
@@ -42,7 +42,7 @@ class ModelSpec:
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
-class Specified:
+class SerializableMixin:
     """A learner that can be converted to a `ModelSpec` and restored from one. Not public.
 
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
@@ -136,7 +136,7 @@ class Specified:
             )
         return rows
 
-    def _shadow(self, X: Any, n_features: int, state: Any, **fitted: Any) -> Self:
+    def _fitted_copy(self, X: Any, n_features: int, state: Any, **fitted: Any) -> Self:
         """Copy this estimator, fitted with a state and other attributes."""
         shadow = copy(self)
         for name in ("best_iteration_", "conformal_scores_", "feature_names_in_"):
@@ -251,8 +251,9 @@ def has_description(kind: Any) -> bool:
     """Return whether models of a class describe themselves, so that files and exports have them."""
     return (
         isinstance(kind, type)
-        and issubclass(kind, Specified)
-        and kind._describe is not Specified._describe  # `RankSVMCV` has a `RankSVM` that has one
+        and issubclass(kind, SerializableMixin)
+        and kind._describe
+        is not SerializableMixin._describe  # `RankSVMCV` has a `RankSVM` that has one
     )
 
 

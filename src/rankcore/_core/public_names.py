@@ -18,4 +18,4 @@ def _listed() -> dict[str, str]:
 
 
 # Modules by public name; that of a module is `rankcore`.
-HOME = _listed()
+MODULE_OF = _listed()

@@ -153,7 +153,7 @@ class PairBoosting(Ranker):
             schedule.n_estimators,
             lambda: kind(n_features, zero_missing),
         )
-        return self._shadow(
+        return self._fitted_copy(
             X,
             n_features,
             state,

@@ -20,7 +20,7 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import as_columns, check_classes, declared_labels, first_ranks
-from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
+from rankcore._core.model_spec import Field, ModelSpec, SerializableMixin, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Checked, Constraints
@@ -67,7 +67,7 @@ __all__ = ["OrdinalBoost"]
 FORMS = (("vector", "adjacent"), ("shared", "adjacent"), ("shared", "cumulative"))
 
 
-class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
+class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstimator):
     """Gradient boosting of ordered labels: trees for the tasks of CuSum Rank.
 
     Task j is whether the rank is at least j. Its score is s_j = g_j - b_j, where g_j is a sum of
@@ -395,7 +395,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
             window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
         )
         state = self._begin_state(rows.n_features, ranks, known, weights)
-        fitted = self._shadow(source.given, rows.n_features, state, ranks_=known)
+        fitted = self._fitted_copy(source.given, rows.n_features, state, ranks_=known)
         fitted._categories = categories
         check_columns(self, fitted)
         return fitted, TrainingRows.of(rows, ranks, weights, state.model.form)

@@ -111,9 +111,9 @@ def _inner(learned: Any) -> tuple[Any, Any]:
     """Return the scaler, or None, and the learner, that inside of a calibrated one."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
-    from rankcore._core.front import thawed
+    from rankcore._core.preprocessing import unwrap_frozen
 
-    return split_scaler(thawed(learned.estimator_))
+    return split_scaler(unwrap_frozen(learned.estimator_))
 
 
 def _is_predictor(learned: Any) -> bool:

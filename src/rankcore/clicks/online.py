@@ -16,7 +16,13 @@ from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.declaration import Declaration
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
-from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
+from rankcore._core.model_spec import (
+    Field,
+    ModelSpec,
+    SerializableMixin,
+    check_n_features,
+    read_fields,
+)
 from rankcore._core.numbers import Floats, as_reals, check_scores
 from rankcore._core.params import COUNT, Constraints, Real
 from rankcore._core.scoring import Scoring
@@ -37,7 +43,7 @@ class State:
     spread: float = 0.0  # running variance of the features within a query; 0: none yet
 
 
-class PairwiseGradientRanker(Specified, BaseEstimator):
+class PairwiseGradientRanker(SerializableMixin, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
     Lists are sampled by the scores, with better documents more often on top. Weights move towards

@@ -158,7 +158,7 @@ def fit_ranks(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any
     learner._categories = None
     every = np.arange(known.size, dtype=np.int32)
     state = learner._begin_state(rows.n_features, every, known, counts)
-    fitted = learner._shadow(rows.form, rows.n_features, state, ranks_=known)
+    fitted = learner._fitted_copy(rows.form, rows.n_features, state, ranks_=known)
     monitor = watching.of_labels(fitted, HeldOutTables)
     occurring = occurring_ranks(fitted, every[counts > 0])
     monotone = split_constraints(fitted, rows.form).signs is not None

@@ -45,7 +45,7 @@ def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: A
     weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
     standardize(state.model, model, rows)
     fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
-    fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
+    fitted = model._fitted_copy(rows.form, rows.n_features, state, ranks_=known)
     learner = OrdinalMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
     fitted._warn_of_fit()
@@ -82,7 +82,7 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     if model.balance == "query" and rows.weighted:
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query
-    fitted = model._shadow(rows.form, rows.n_features, state, _largest_query=largest)
+    fitted = model._fitted_copy(rows.form, rows.n_features, state, _largest_query=largest)
     learner = PairwiseMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_queries(fitted, rows)).run()
     return fitted

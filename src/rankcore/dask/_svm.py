@@ -42,7 +42,7 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
                 "shards: pass qid, or n_shards=1"
             )
         warn_without_qid()
-    fitted = model._shadow(
+    fitted = model._fitted_copy(
         rows.form, rows.n_features, ModelState(None, settings={}), _largest_query=rows.largest_query
     )
     monitor = watching.of_queries(fitted, rows)

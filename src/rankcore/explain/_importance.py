@@ -15,7 +15,7 @@ from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows, take_queries
-from rankcore.explain._results import Shown
+from rankcore.explain._results import ExplanationResult
 from rankcore.metrics.tables import Table
 
 # Rows of the background for trees with interactions: each row is compared with each of them.
@@ -25,7 +25,7 @@ _VALUES = 2**24
 
 
 @dataclass(frozen=True, repr=False)
-class GlobalImportance(Shown):
+class GlobalImportance(ExplanationResult):
     """Mean absolute contribution of each feature to the scores.
 
     Attributes

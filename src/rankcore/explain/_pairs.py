@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats, largest
-from rankcore.explain._results import Shown, number, signed
+from rankcore.explain._results import ExplanationResult, number, signed
 from rankcore.metrics.tables import Table
 
 
 @dataclass(frozen=True, repr=False)
-class PairExplanation(Shown):
+class PairExplanation(ExplanationResult):
     """Explanation of the difference of two rows' scores, feature by feature.
 
     Attributes

@@ -18,7 +18,7 @@ from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows, take_queries
-from rankcore.explain._results import Shown, signed
+from rankcore.explain._results import ExplanationResult, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores
@@ -31,7 +31,7 @@ RANK_LOSS = "rank_loss"
 
 
 @dataclass(frozen=True, repr=False)
-class PermutationImportance(Shown):
+class PermutationImportance(ExplanationResult):
     """Change of a measure when a feature is shuffled.
 
     Attributes

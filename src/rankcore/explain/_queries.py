@@ -17,12 +17,12 @@ from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
 from rankcore._core.queries import group_rows, take_queries
-from rankcore.explain._results import Shown, signed, typical
+from rankcore.explain._results import ExplanationResult, signed, typical
 from rankcore.metrics.tables import Table
 
 
 @dataclass(frozen=True, repr=False)
-class QueryExplanation(Shown):
+class QueryExplanation(ExplanationResult):
     """Ranking of the documents of a query, with contributions.
 
     Attributes

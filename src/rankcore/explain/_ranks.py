@@ -21,12 +21,12 @@ from rankcore.explain._moves import (
     scores_of_tasks,
     scores_of_trees,
 )
-from rankcore.explain._results import Shown, number, signed
+from rankcore.explain._results import ExplanationResult, number, signed
 from rankcore.metrics.tables import Table
 
 
 @dataclass(frozen=True, repr=False)
-class RankExplanation(Shown):
+class RankExplanation(ExplanationResult):
     """Rank of a row, its distance to each threshold, and changes that would change it.
 
     Attributes

@@ -38,7 +38,7 @@ def signed(value: float) -> str:
     return "0" if float(text) == 0 else text
 
 
-class Shown:
+class ExplanationResult:
     """Base of results for display: text, HTML in notebooks, tables of Rich, figures."""
 
     _listed = 10  # features in text output; others are summed in one line

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.exporters.described import Described, Files
-from rankcore.exporters.reduced import Refused, Tree, as_forest, as_linear
+from rankcore.exporters.reduced import Tree, UnsupportedModelError, as_forest, as_linear
 
 LARGEST = float(np.finfo(np.float32).max)
 # Added by Solr to each threshold, in single precision.
@@ -20,7 +20,7 @@ SLACK = np.float32(1e-6)
 
 
 def single(value: float, what: str) -> float:
-    """Return the nearest single-precision number as a double; raise Refused without one."""
+    """Return the nearest single-precision number as a double; raise if there is none."""
     return float(singles(np.array([value]), what)[0])
 
 
@@ -31,7 +31,7 @@ def singles(values: Floats, what: str) -> Floats:
     beyond = ~np.isfinite(found)
     if beyond.any():
         value = float(values[beyond][0])
-        raise Refused(f"{what} is {value!r}, beyond the range of single precision")
+        raise UnsupportedModelError(f"{what} is {value!r}, beyond the range of single precision")
     return found
 
 
@@ -196,7 +196,7 @@ def _dumped(tree: Tree, node: int, depth: int, names: list[str]) -> dict[str, An
 def export_xgboost_dump(described: Described, path: Path) -> Files:
     """Write trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
     if as_linear(described, "xgboost_dump") is not None:
-        raise Refused(
+        raise UnsupportedModelError(
             f"xgboost_dump cannot express a linear {described.learner}: export it as xgboost, "
             "elasticsearch, solr or vespa"
         )

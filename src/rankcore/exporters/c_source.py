@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import rankcore
 from rankcore.exporters.described import Described, Files
-from rankcore.exporters.front import ARITHMETIC, Step, width_after
-from rankcore.exporters.reduced import Refused
+from rankcore.exporters.operations import ARITHMETIC, Step, width_after
+from rankcore.exporters.reduced import UnsupportedModelError
 
 # A preprocessed row is on the stack, in doubles.
 WIDEST = 100_000
@@ -71,7 +71,7 @@ class _Source:
         # Scalers compute differently on sparse rows, and may change zeros.
         self.sparse = not described.steps
         if described.steps and max(self.width, described.n_features) > WIDEST:
-            raise Refused(
+            raise UnsupportedModelError(
                 f"c allocates rows on the stack if there are preprocessing steps: at most {WIDEST} "
                 f"features; found {max(self.width, described.n_features)}"
             )

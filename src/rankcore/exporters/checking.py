@@ -20,7 +20,7 @@ from rankcore._core.scoring import Scoring
 from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.expressions import quoted
-from rankcore.exporters.front import width_after
+from rankcore.exporters.operations import width_after
 from rankcore.exporters.reduced import OF_TREES, dense_coefs, linear_weights, support_matrix
 
 # SQLite's default limit of columns.

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import read_model
-from rankcore._core.front import thawed
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
+from rankcore._core.preprocessing import unwrap_frozen
 from rankcore._core.scoring import Scoring
 from rankcore._ext import calibration as curves_of
-from rankcore.exporters.front import Step, steps_of, width_after
+from rankcore.exporters.operations import Step, steps_of, width_after
 from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 # The contents of exported files by their paths.
@@ -99,7 +99,7 @@ class Described:
         """The categorical features of the learner, or of the one that is calibrated."""
         model = self.model
         if isinstance(model, CalibratedOrdinal):
-            model = thawed(model.estimator_)
+            model = unwrap_frozen(model.estimator_)
         return getattr(model, "_categories", None)
 
     def answers(self, X: Any) -> Answers:
@@ -143,7 +143,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     learner = last
     inside: list[Any] = []
     if isinstance(last, CalibratedOrdinal):
-        inside, learner = _steps_and_last(thawed(last.estimator_))
+        inside, learner = _steps_and_last(unwrap_frozen(last.estimator_))
         if not hasattr(learner, "_scoring"):
             raise TypeError(
                 "export takes a CalibratedOrdinal of a rankcore learner; its estimator is a "

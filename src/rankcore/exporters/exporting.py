@@ -19,7 +19,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.files import atomic_write, file_target
 from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
 from rankcore.exporters.described import Described, Files, describe
-from rankcore.exporters.reduced import OF_TREES, Refused, as_forest
+from rankcore.exporters.reduced import OF_TREES, UnsupportedModelError, as_forest
 
 # Module and function that write each format, imported on use.
 WRITERS = {
@@ -126,12 +126,12 @@ def export(
         raise TypeError(f"format {format!r} has the options {accepted}; found {unknown[0]!r}")
     described = describe(model, feature_names)
     if format not in WITH_PROBABILITIES and described.scoring.has_trees_of_tasks:
-        raise Refused(
+        raise UnsupportedModelError(
             f"{format} cannot express an {described.learner} with a score for each task: it has "
             "one score per row; export it as c or onnx, or fit with tasks='shared'"
         )
     if described.calibration is not None and format not in WITH_PROBABILITIES:
-        raise Refused(
+        raise UnsupportedModelError(
             f"{format} cannot express a {described.learner}: it has one score per row, and no "
             "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
             "same steps"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rankcore.exporters.described import Described, Files
-from rankcore.exporters.front import ARITHMETIC, Columns
+from rankcore.exporters.operations import ARITHMETIC, Columns
 from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
 # Terms added without parentheses: databases limit the depth of expressions.

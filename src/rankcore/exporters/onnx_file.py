@@ -13,7 +13,7 @@ from rankcore.exporters.checking import library
 from rankcore.exporters.described import Described, Files, describe
 from rankcore.exporters.onnx_graph import build
 from rankcore.exporters.onnx_operators import ML, Node
-from rankcore.exporters.reduced import Refused
+from rankcore.exporters.reduced import UnsupportedModelError
 
 # What the operators require.
 OPSET = 18
@@ -32,7 +32,7 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
         raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
     classes = described.classes
     if classes is not None and classes.dtype.kind not in "biufUO":
-        raise Refused(f"ONNX labels must be numbers or text; found {classes.dtype}")
+        raise UnsupportedModelError(f"ONNX labels must be numbers or text; found {classes.dtype}")
     onnx = library("onnx", "onnx")
     helper = onnx.helper
     graph, outputs = build(described, "rows")

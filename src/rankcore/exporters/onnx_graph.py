@@ -11,9 +11,9 @@ import numpy as np
 from rankcore._core.numbers import Floats
 from rankcore.boosting.ordinal_model import Form
 from rankcore.exporters.described import Described
-from rankcore.exporters.front import Step, width_after
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.onnx_probabilities import cheapest, of_tasks, probabilities
+from rankcore.exporters.operations import Step, width_after
 from rankcore.exporters.reduced import Forest, as_forest, dense_coefs, support_matrix
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore.exporters.described import Described
-from rankcore.exporters.front import Columns, by_column, last_not_above
+from rankcore.exporters.operations import Columns, by_column, last_not_above
 
 
-class Refused(ValueError):
+class UnsupportedModelError(ValueError):
     """Raised if a target format cannot express a model."""
 
 
@@ -95,13 +95,13 @@ class Forest:
         )
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """Return the trees if zeros are not missing in them, or count as such; else Refused."""
+        """Return the trees; raise if zeros are missing in them and scored differently."""
         if self.zero_missing:
             for tree in self.trees:
                 inner = ~tree.is_leaf
                 right = (tree.thresholds < 0).astype(np.int64)
                 if (right[inner] != tree.missing[inner]).any():
-                    raise Refused(
+                    raise UnsupportedModelError(
                         f"{target} cannot express missing='zero' of this model; "
                         "export it as c, onnx or sql, or fit with missing='learn'"
                     )
@@ -151,20 +151,20 @@ def dense_coefs(scoring: Scoring) -> Floats:
 def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
     """Express the score as a weighted sum; None for stumps and trees.
 
-    Refused if the model has no such score, or a preprocessing step combines columns; targets
-    with ``clips`` can clip values and impute missing ones.
+    Raises UnsupportedModelError if the model has no such score, or a preprocessing step combines
+    columns; targets with ``clips`` can clip values and impute missing ones.
     """
     scoring = described.scoring
     if scoring.form in OF_TREES:
         return None
     found = linear_weights(scoring)
     if found is None:
-        raise Refused(_no_sum(described, target))
+        raise UnsupportedModelError(_no_sum(described, target))
     columns = _columns(described, target)
     if not clips:
         for kind, name in [("clip", "a scaler with clip=True"), ("impute", "SimpleImputer")]:
             if columns.has(kind):
-                raise Refused(
+                raise UnsupportedModelError(
                     f"{target} cannot express {name} before a linear model: export it as c, "
                     "onnx or sql"
                 )
@@ -187,7 +187,7 @@ def _no_sum(described: Described, target: str) -> str:
 def _columns(described: Described, target: str) -> Columns:
     columns = by_column(described.steps, described.n_features)
     if columns is None:
-        raise Refused(
+        raise UnsupportedModelError(
             f"{target} cannot express Normalizer, which needs whole rows: export it as c or onnx"
         )
     return columns
@@ -202,7 +202,8 @@ def as_forest(
     """Convert stumps and trees to trees with thresholds on the original features.
 
     Preprocessing steps are folded into the thresholds, exactly: each value of `dtype` goes to the
-    same side as in Python. Refused for categories, or a step that combines columns.
+    same side as in Python. Raises UnsupportedModelError for categories, and for a step that
+    combines columns.
     """
     columns = _columns(described, target)
     if described.scoring.form == "stumps":
@@ -210,13 +211,13 @@ def as_forest(
         return Forest(trees, False, columns.has("impute"))
     if described.scoring.arrays["sets"].size:
         of_categories = ", ".join(described.categorical)
-        raise Refused(
+        raise UnsupportedModelError(
             f"{target} cannot express splits by category, which this {described.learner} has"
             + (f" for {of_categories}: export it as c" if of_categories else ": export it as c")
         )
     zero_missing = bool(described.scoring.facts["zero_missing"])
     if zero_missing and columns.steps:
-        raise Refused(
+        raise UnsupportedModelError(
             f"{target} cannot express missing='zero' after a step of the pipeline, which moves "
             "zeros: export it as c or onnx"
         )

@@ -19,7 +19,7 @@ from rankcore.exporters.boosters import (
     trees_of_numbers,
 )
 from rankcore.exporters.described import Described, Files
-from rankcore.exporters.reduced import Linear, Refused, Tree, as_linear
+from rankcore.exporters.reduced import Linear, Tree, UnsupportedModelError, as_linear
 
 # Powers of two whose inverse is normal in single precision.
 MOST_DOUBLINGS = 126
@@ -58,7 +58,9 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
     used = weights != 0.0
     if not used.any():
         if intercept:
-            raise Refused(f"{target} cannot express a constant model; all scores are {intercept!r}")
+            raise UnsupportedModelError(
+                f"{target} cannot express a constant model; all scores are {intercept!r}"
+            )
         used[:] = True
     if intercept:
         strongest = int(np.argmax(np.abs(weights * factor)))
@@ -69,7 +71,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
         what = f"{target}: the feature {names[source[column]]!r}"
         deviation = single(1.0 / factor[column], what)
         if deviation <= 0.0:
-            raise Refused(f"{what} has a deviation of {1.0 / factor[column]!r}")
+            raise UnsupportedModelError(f"{what} has a deviation of {1.0 / factor[column]!r}")
         found.append(
             Term(
                 names[int(source[column])],
@@ -180,7 +182,7 @@ def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
             power += 1
             # Normalisers divide by a single-precision number.
             if power > MOST_DOUBLINGS or np.ldexp(np.abs(wanted).max(), power) > LARGEST:
-                raise Refused(
+                raise UnsupportedModelError(
                     f"solr cannot express the threshold {float(wanted[~kept][0])!r} of the feature "
                     f"{names[feature]!r}, to which it adds 1e-6 in single precision: its "
                     f"thresholds, up to {float(np.abs(wanted).max())!r}, are too far apart for "

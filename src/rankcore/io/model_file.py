@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import read_model
 from rankcore._core.files import atomic_write, file_target
-from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.preprocessing import split_pipeline
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.boosting.stump_model import StumpSum
 from rankcore.io import safetensors, text_arrays
@@ -111,7 +111,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     check_learner(model)
     check_is_fitted(model)
     target = file_target(path)
-    for step in take_apart(whole)[0]:
+    for step in split_pipeline(whole)[0]:
         # A stateless step requires no fit, which older releases of scikit-learn do not report.
         if type(step).__name__ != "HashingVectorizer":
             check_is_fitted(step)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.front import is_frozen
 from rankcore._core.model_spec import has_description
-from rankcore._core.public_names import HOME
+from rankcore._core.preprocessing import is_frozen
+from rankcore._core.public_names import MODULE_OF
 from rankcore.io.scaled import describe_scaled, is_scaler, restore_scaled, split_front
 from rankcore.io.steps import with_learner, without_learner
 
@@ -22,7 +22,7 @@ def check_params(model: Any) -> None:
 
 def learner_named(name: Any) -> Any:
     """Return the public class of this name that supports model files, or None."""
-    home = HOME.get(name)
+    home = MODULE_OF.get(name)
     kind: Any = getattr(import_module(home), name) if home else None
     return kind if has_description(kind) and not kind._no_file else None
 

@@ -12,7 +12,7 @@ from zipfile import ZIP_DEFLATED
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.front import take_apart
+from rankcore._core.preprocessing import split_pipeline
 
 # Name of the array with the bytes of the archive.
 SKOPS = "skops"
@@ -39,7 +39,7 @@ def import_skops() -> Any:
 
 def names_of_steps(pipeline: Any) -> list[str]:
     """Return the classes of the steps before the learner, those of nested pipelines included."""
-    return [type(step).__name__ for step in take_apart(pipeline)[0]]
+    return [type(step).__name__ for step in split_pipeline(pipeline)[0]]
 
 
 def without_learner(pipeline: Any) -> Any:

@@ -22,7 +22,7 @@ from rankcore._core.labels import (
     declared_labels,
     ranks_beside,
 )
-from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
+from rankcore._core.model_spec import ModelSpec, SerializableMixin, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import COUNT, VERBOSE, Checked, Constraints, Real
 from rankcore._core.scales import mean_square_length
@@ -50,7 +50,7 @@ from rankcore.ordinal.weights import CLASS_WEIGHT, Block, Examples, as_steps
 from rankcore.progress import watched
 
 
-class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
+class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator):
     """Base class of online learners of ordered labels. Not public.
 
     A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``

@@ -14,10 +14,10 @@ from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.concurrency import replace_state
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
-from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import as_labels, check_classes, declared_labels, encode, ranks_among
-from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
+from rankcore._core.model_spec import Field, ModelSpec, SerializableMixin, read_fields
 from rankcore._core.numbers import Floats, as_weights
+from rankcore._core.preprocessing import is_frozen, split_pipeline, transformed, unwrap_frozen
 from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
@@ -40,7 +40,7 @@ from rankcore.ordinal.weights import row_weights
 
 class CalibratedOrdinal(
     CheapestRanks,
-    Specified,
+    SerializableMixin,
     ClassifierMixin,
     BaseEstimator,
 ):
@@ -241,7 +241,7 @@ class CalibratedOrdinal(
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
         """Labels declared to this estimator, or else to the inner one."""
         declared = declared_labels(self, given)
-        inside = last_step(thawed(estimator))
+        inside = last_step(unwrap_frozen(estimator))
         if declared is None and isinstance(inside, OnlineOrdinalClassifier | CheapestRanks):
             declared = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
             declared = declared_labels(inside) if declared is None else declared
@@ -287,9 +287,9 @@ class CalibratedOrdinal(
         return ({} if hasattr(self, "n_features_in_") else {"texts": True}), arrays
 
     def _spec(self) -> ModelSpec:
-        whole = thawed(self.estimator_)
+        whole = unwrap_frozen(self.estimator_)
         learner = last_step(whole)
-        if not isinstance(learner, Specified):
+        if not isinstance(learner, SerializableMixin):
             raise TypeError(
                 f"a model file holds learners of rankcore; the estimator is a "
                 f"{type(learner).__name__}: use pickle or joblib"
@@ -357,7 +357,7 @@ class CalibratedOrdinal(
             If input is invalid, or ``output`` is unknown, missing or not supported.
         """
         check_is_fitted(self)
-        front, learner = take_apart(thawed(self.estimator_))
+        front, learner = split_pipeline(unwrap_frozen(self.estimator_))
         self._check_projects(learner)
         X = transformed(front, X)
         background = None if background is None else transformed(front, background)
@@ -370,14 +370,14 @@ class CalibratedOrdinal(
         output: Any,
         features: NDArray[np.int64] | None = None,
     ) -> tuple[Any, float]:
-        learner: Any = take_apart(thawed(self.estimator_))[1]
+        learner: Any = split_pipeline(unwrap_frozen(self.estimator_))[1]
         self._check_projects(learner)
         return learner._contributed(rows, background, output, features)
 
     @staticmethod
     def _check_projects(learner: Any) -> None:
         """Raise TypeError unless the calibrated score is that of the learner's contributions."""
-        if not (isinstance(learner, Specified) and hasattr(learner, "project")):
+        if not (isinstance(learner, SerializableMixin) and hasattr(learner, "project")):
             raise TypeError(
                 f"CalibratedOrdinal of a {type(learner).__name__} calibrates margins, which are "
                 "not sums over features: use rankcore.explain.permutation_importance, or calibrate "
@@ -385,10 +385,10 @@ class CalibratedOrdinal(
             )
 
     def _fit_summary(self) -> dict[str, Any]:
-        return dict(last_step(thawed(self.estimator_))._fit_summary())
+        return dict(last_step(unwrap_frozen(self.estimator_))._fit_summary())
 
     def _summary(self) -> dict[str, Any]:
-        learner = last_step(thawed(self.estimator_))
+        learner = last_step(unwrap_frozen(self.estimator_))
         return {"estimator": type(learner).__name__, **learner._summary()}
 
     def __sklearn_tags__(self) -> Any:

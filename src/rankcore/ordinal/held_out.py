@@ -15,11 +15,11 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
-from rankcore._core.front import take_apart, thawed, transformed
 from rankcore._core.inputs import are_texts, as_rows, take_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, is_rising
 from rankcore._core.numbers import Floats
+from rankcore._core.preprocessing import split_pipeline, transformed, unwrap_frozen
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     The result of `project`; without it, the mean rank under the scores of `decision_function`,
     minus their mean. ``known`` are the labels, lowest rank first.
     """
-    model = thawed(model)
+    model = unwrap_frozen(model)
     if hasattr(model, "steps"):
-        front, model = take_apart(model)
+        front, model = split_pipeline(model)
         X = transformed(front, X)
     if hasattr(model, "project"):
         return np.asarray(model.project(X), dtype=np.float64)
@@ -178,7 +178,7 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
 
 def accepts_nan(model: Any) -> bool:
     """Whether an estimator accepts missing values."""
-    return bool(get_tags(thawed(model)).input_tags.allow_nan)
+    return bool(get_tags(unwrap_frozen(model)).input_tags.allow_nan)
 
 
 def moments(scores: Floats) -> tuple[float, float]:
@@ -192,9 +192,9 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     Rows are validated here, unless the first step of a pipeline may accept texts, or the learner
     missing values and categories.
     """
-    inner = thawed(estimator)
+    inner = unwrap_frozen(estimator)
     nan = accepts_nan(inner)
-    if (nan or take_apart(inner)[0]) and not issparse(X):
+    if (nan or split_pipeline(inner)[0]) and not issparse(X):
         texts = isinstance(X, list) and are_texts(X)
         indexed = X if texts or hasattr(X, "shape") else np.asarray(X)
         return indexed, _num_samples(indexed)

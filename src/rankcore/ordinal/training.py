@@ -139,7 +139,7 @@ class OnlineLearner(PassLearner):
         warn_of_scales(self.off_scale, source.names, type(model).__name__)
         if known and model._in_windows:
             fix_scale(state.model, model, source.mean_square, source.share_of_nonzero)
-        self.fitted = model._shadow(source.given, n_features, state, ranks_=self.classes)
+        self.fitted = model._fitted_copy(source.given, n_features, state, ranks_=self.classes)
         self._visits: Visits | None = None
         self._first: int | None = None  # the first pass of this fit
         self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
@@ -351,7 +351,7 @@ def partial_fit_online(
     if examples.n_visits:
         model._run_pass(state, examples, 1, 1)
     if first:
-        model._replace_with(model._shadow(X, rows.n_features, state, ranks_=known))
+        model._replace_with(model._fitted_copy(X, rows.n_features, state, ranks_=known))
 
 
 def _classes(

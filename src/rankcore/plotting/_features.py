@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import cuts_of, dense_values
 from rankcore._core.explained_model import ExplainedModel
-from rankcore._core.front import feature_names as names_of
 from rankcore._core.ids import as_names
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import largest
+from rankcore._core.preprocessing import feature_names as names_of
 from rankcore._ext.rows import dense_rows
 from rankcore.plotting._style import (
     BLUE,

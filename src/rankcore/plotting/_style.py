@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rankcore._core.front import take_apart
+from rankcore._core.preprocessing import split_pipeline
 
 # Three colours of the colour-blind-safe palette of Okabe and Ito.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
@@ -66,7 +66,7 @@ def diverging(most: float) -> dict[str, Any]:
 
 def learner_of(model: Any) -> Any:
     """Return the last step of a pipeline, or the best model of a search."""
-    return take_apart(model)[1]
+    return split_pipeline(model)[1]
 
 
 def label_text(label: Any) -> str:

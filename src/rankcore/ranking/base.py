@@ -19,7 +19,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.labels import as_relevance
-from rankcore._core.model_spec import Specified
+from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.monitor import Callback
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Constraints
@@ -55,7 +55,7 @@ class ModelState(LearnerState):
     model: Any  # with a method ``score`` that takes `Rows`
 
 
-class Ranker(Specified, BaseEstimator):
+class Ranker(SerializableMixin, BaseEstimator):
     """Base class of rankers, which score rows to order those of each query. Not public.
 
     Subclasses provide ``_fit``, ``_scores``, ``_figures`` (names of the figures in the log) and,

@@ -344,7 +344,7 @@ class PairwisePerceptron(Ranker):
         pairing, skipped, largest = pairing_of(self, window, in_part=True)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
-            fitted = self._shadow(X, rows.n_features, state, _largest_query=largest)
+            fitted = self._fitted_copy(X, rows.n_features, state, _largest_query=largest)
         else:
             self._state.check_settings(self._settings(rows.n_features), SETTINGS)
             # Within a query, weights lag behind the counts: an interrupted copy is discarded.

@@ -86,7 +86,7 @@ class PairwiseLearner(Learner):
                 warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
-        self.fitted = model._shadow(source.given, n_features, state, _largest_query=largest)
+        self.fitted = model._fitted_copy(source.given, n_features, state, _largest_query=largest)
 
     @property
     def _record(self) -> list[int]:

@@ -24,7 +24,7 @@ from rankcore.cli.paths import Writes
 
 
 @dataclass(frozen=True)
-class Subject:
+class Selection:
     """Options that select what to explain."""
 
     query: Annotated[
@@ -53,7 +53,7 @@ def explain(
     *,
     model: ModelArgument,
     data: DataArgument,
-    subject: Subject,
+    selection: Selection,
     html: Annotated[
         Path | None,
         Writes(),
@@ -69,13 +69,13 @@ def explain(
     """Explain a model; without options, the importance of each feature."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; found {plot}")
-    given = {f"--{name}": getattr(subject, name) for name in ("pair", "row", "metric")}
+    given = {f"--{name}": getattr(selection, name) for name in ("pair", "row", "metric")}
     wanted = [name for name, one in given.items() if one]
-    if len(wanted) > 1 or (subject.query is not None and wanted and wanted != ["--pair"]):
-        wanted = ["--query"] * (subject.query is not None) + wanted
+    if len(wanted) > 1 or (selection.query is not None and wanted and wanted != ["--pair"]):
+        wanted = ["--query"] * (selection.query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} request different explanations: pass one of them")
     try:
-        found = _explained(model, data, replace(layout, docid=True), subject, quiet)
+        found = _explained(model, data, replace(layout, docid=True), selection, quiet)
     except TypeError as error:  # the score of this model is not a sum
         raise ValueError(str(error)) from None
     if as_json:
@@ -96,7 +96,7 @@ def explain(
             _draw(found, stream, plot.suffix[1:])
 
 
-def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: bool) -> Any:
+def _explained(path: Path, data: str, layout: Layout, selection: Selection, quiet: bool) -> Any:
     import numpy as np
 
     from rankcore import explain
@@ -106,18 +106,18 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
     (model,), read = load_with_rows([path], data, layout, quiet)
     loaded = model.whole
     X = model.takes(read.X)
-    pair = subject.pair
+    pair = selection.pair
     names = model.names or [
         f"feature {j + (not layout.zero_based)}" for j in range(model.learned.n_features_in_)
     ]
-    if subject.row is not None:
-        if subject.row > X.shape[0]:
+    if selection.row is not None:
+        if selection.row > X.shape[0]:
             raise ValueError(
-                f"--row must be from 1 to {X.shape[0]} in {title(data)}; found {subject.row}"
+                f"--row must be from 1 to {X.shape[0]} in {title(data)}; found {selection.row}"
             )
         try:
             return explain.rank(
-                loaded, some_rows(X, [subject.row - 1]), background=X, feature_names=names
+                loaded, some_rows(X, [selection.row - 1]), background=X, feature_names=names
             )
         except TypeError as error:
             # The functions in the message correspond to options here.
@@ -125,11 +125,11 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
             text = str(error).replace("see contributions and permutation_importance", advice)
             raise TypeError(text) from error
     rows = np.arange(X.shape[0])
-    if subject.query is not None:
+    if selection.query is not None:
         read.check_queries(data)
-        rows = np.flatnonzero(read.qid.astype(str) == subject.query)
+        rows = np.flatnonzero(read.qid.astype(str) == selection.query)
         if not rows.size:
-            raise ValueError(f"{title(data)} has no query {subject.query}")
+            raise ValueError(f"{title(data)} has no query {selection.query}")
     called = np.arange(1, rows.size + 1).astype(str)
     if read.ids is not None:
         called = np.where(read.ids[rows] == "", called, read.ids[rows])
@@ -137,20 +137,20 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
         places = [_place(name, called, data) for name in pair]
         a, b = (some_rows(X, [rows[place]]) for place in places)
         return explain.pair(loaded, a, b, names=pair, feature_names=names)
-    if subject.query is not None:
+    if selection.query is not None:
         return explain.query(
             loaded,
             some_rows(X, rows),
             qid=read.qid[rows],
             y=read.y[rows],
             docid=called,
-            top_k=subject.top,
+            top_k=selection.top,
             feature_names=names,
         )
     qid = read.qid if model.ranks_queries else None
-    if subject.metric is not None:
+    if selection.metric is not None:
         return explain.permutation_importance(
-            loaded, X, read.y, qid=qid, metric=subject.metric, feature_names=names
+            loaded, X, read.y, qid=qid, metric=selection.metric, feature_names=names
         )
     return explain.global_importance(loaded, X, qid=qid, feature_names=names)
 

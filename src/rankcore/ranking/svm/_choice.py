@@ -206,7 +206,7 @@ class RankSVMCV(Ranker):
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
         state = ModelState(None, settings={})
-        shadow = model._shadow(X, rows.n_features, state, _largest_query=largest)
+        shadow = model._fitted_copy(X, rows.n_features, state, _largest_query=largest)
         scores = []
         folds = list(self._folds(X, labels, numbers, queries))
         planned = len(folds) * Cs.size + 1

@@ -274,7 +274,7 @@ class RankSVM(Ranker):
         validation = self._validation(source.given, rows.n_features, given, held_out)
         largest = window.queries.largest if given else 0
         state = ModelState(None, settings={})
-        shadow = self._shadow(source.given, rows.n_features, state, _largest_query=largest)
+        shadow = self._fitted_copy(source.given, rows.n_features, state, _largest_query=largest)
         return pairing, shadow, validation
 
     def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:

@@ -22,12 +22,12 @@ def is_frozen(model: Any) -> bool:
     return type(model).__name__ == "FrozenEstimator"
 
 
-def thawed(model: Any) -> Any:
+def unwrap_frozen(model: Any) -> Any:
     """Return an estimator without a surrounding `FrozenEstimator`."""
     return model.estimator if is_frozen(model) else model
 
 
-def take_apart(model: Any) -> tuple[list[Any], Any]:
+def split_pipeline(model: Any) -> tuple[list[Any], Any]:
     """Return the fitted preprocessing steps and the learner of a pipeline or a search."""
     front: list[Any] = []
     model = getattr(model, "best_estimator_", model)
@@ -68,7 +68,7 @@ def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
     By default the names that the learner was fitted to, else those of the preceding steps
     (``get_feature_names_out``), else column numbers.
     """
-    steps, learner = take_apart(model)
+    steps, learner = split_pipeline(model)
     return names_after(steps, learner, given)
 
 
