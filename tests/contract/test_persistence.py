@@ -477,12 +477,12 @@ def test_rankers_continue_after_loading(tmp_path, learner):
         assert loaded.get_params() == model.get_params()
         assert loaded.history_ == model.history_
         np.testing.assert_array_equal(loaded.predict(X, qid=qid), model.predict(X, qid=qid))
-        np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
+        np.testing.assert_equal(dict(loaded._spec().arrays), dict(model._spec().arrays))
         with pytest.raises(ValueError, match="score requires qid"):
             loaded.score(X, y)
         for one in (model, loaded):
             one.partial_fit(X[::-1], y[::-1], qid=qid[::-1])
-    np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
+    np.testing.assert_equal(dict(loaded._spec().arrays), dict(model._spec().arrays))
 
 
 @walk(ONLINE_RANKERS)
