@@ -211,7 +211,7 @@ class PairBoosting(Ranker):
         return check_scores(self._fitted_state().model.score(rows))
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
-        """Scores after each round.
+        """Yield the scores after each round.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class PairBoosting(Ranker):
             yield scores.copy()
 
     def contribution(self, feature: int | str) -> Contribution:
-        """Contribution of a feature to the score, as a function of its value.
+        """Return the contribution of a feature to the score, as a function of its value.
 
         Parameters
         ----------

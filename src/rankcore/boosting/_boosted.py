@@ -105,7 +105,7 @@ def begin_state(
 
 
 def check_columns(model: Any, fitted: Any) -> None:
-    """With ``warm_start``, raise unless the columns are those of the previous fit."""
+    """Raise, with ``warm_start``, unless the columns are those of the previous fit."""
     if not model.warm_start:
         return
     names, known = (getattr(one, "feature_names_in_", None) for one in (fitted, model))

@@ -125,7 +125,7 @@ class MetricPairWeights:
     def _weigh_by(
         self, kind: Any, leaf_of: Any, gradients: Any, hessians: Any, between: Any
     ) -> float:
-        """Weights by a function of each query."""
+        """Return the weights by a function of each query."""
         total = 0.0
         for out in (gradients, hessians, between):
             if out is not None:

@@ -83,7 +83,7 @@ class QueryPairs:
         return cls(weights, by_measure, pairing, scores)
 
     def add(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
-        """As `Objective.add`."""
+        """Implement `Objective.add`."""
         # Only differences of scores matter. Centring keeps long steps along almost equal values
         # within the range of the weights' factors.
         centred = values - 0.5 * (values.min() + values.max())
@@ -95,7 +95,7 @@ class QueryPairs:
             self._moved, self._fits = 0.0, self._weights.centre()
 
     def totals(self) -> Floats:
-        """As `Objective.totals`."""
+        """Implement `Objective.totals`."""
         total = mass = self._weights.differentiate(self._gradients, self._hessians)
         if self._metric_weights is not None:
             mass = self._metric_weights.differentiate(self._gradients, self._hessians)
@@ -106,7 +106,7 @@ class QueryPairs:
         return np.array([total, self._mass])
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
-        """As `Objective.derivatives`."""
+        """Implement `Objective.derivatives`."""
         self._fraction = self._mass / totals[1] if totals[1] > 0 else 0.0
         if self._fraction == 1.0:  # these are all rows
             return self._gradients, self._hessians
@@ -115,7 +115,7 @@ class QueryPairs:
     def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
-        """As `Objective.sum_by_leaf`."""
+        """Implement `Objective.sum_by_leaf`."""
         n = n_leaves
         sums, gradients, between = np.empty((2, n)), np.empty(n), np.zeros((n, n))
         partition.sum_by_leaf(leaf_of, self._gradients, self._hessians, drawn, sums, gradients)
@@ -145,23 +145,23 @@ class LabelPairs:
         self._factors = weights * np.exp(self._signs * scores)
 
     def add(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
-        """As `Objective.add`."""
+        """Implement `Objective.add`."""
         centred = values - 0.5 * (values.min() + values.max())
         self._factors *= np.exp(self._signs * centred[leaf_of])
 
     def totals(self) -> Floats:
-        """As `Objective.totals`."""
+        """Implement `Objective.totals`."""
         return self._by_label(np.ones(self._wins.size))
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
-        """As `Objective.derivatives`."""
+        """Implement `Objective.derivatives`."""
         self._normalised = self._factors / np.where(self._wins, *totals)
         return -self._signs * self._normalised, self._normalised
 
     def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
-        """As `Objective.sum_by_leaf`."""
+        """Implement `Objective.sum_by_leaf`."""
         every = np.ones(self._wins.size, bool)
         found = [
             np.bincount(leaf_of[some], self._normalised[some], minlength=n_leaves)

@@ -55,7 +55,7 @@ class RankedRows:
             self._gradients, self._hessians = np.empty(n), np.empty(n)
 
     def add(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
-        """As `Objective.add`; values have the shape (n_scores, n_leaves)."""
+        """Implement `Objective.add`; values have the shape (n_scores, n_leaves)."""
         n = leaf_of.size
 
         def add(start: int) -> None:
@@ -65,7 +65,7 @@ class RankedRows:
         self._threads.for_each(add, range(0, n, BLOCK_ROWS))
 
     def totals(self) -> Floats:
-        """As `Objective.totals`."""
+        """Implement `Objective.totals`."""
         if self._n_scores == 1:
             return np.array([self._differentiate(None, None)])
         n = self._ranks.size
@@ -89,7 +89,7 @@ class RankedRows:
         return np.array([losses.sum() if self._weights is None else self._weights @ losses])
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
-        """As `Objective.derivatives`; a vector of scores along the direction of the round."""
+        """Implement `Objective.derivatives`; vectors of scores along the round's direction."""
         if self._n_scores == 1:
             return self._gradients, self._hessians
         direction = np.random.default_rng([*draw, DIRECTION]).normal(size=self._n_scores)
@@ -100,7 +100,7 @@ class RankedRows:
     def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
-        """As `Objective.sum_by_leaf`."""
+        """Implement `Objective.sum_by_leaf`."""
         if self._n_scores > 1:
             found = sum_by_leaf(leaf_of, drawn, n_leaves, self._rows, self._threads)
             return found.gradients, found.hessians

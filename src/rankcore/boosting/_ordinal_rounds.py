@@ -109,7 +109,7 @@ class OrdinalRounds(TreeRounds):
         self.model = model
 
     def round(self) -> float | None:
-        """As `Rounds.round`: the mean loss after it."""
+        """Implement `Rounds.round`: the mean loss after it."""
         grown = self.rows.grow()
         if not grown.features:
             return None

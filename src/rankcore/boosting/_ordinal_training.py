@@ -51,7 +51,7 @@ class OrdinalRoundLearner(RoundLearner):
     """Learner of `OrdinalBoost`."""
 
     def __init__(self, fitted: Any, made: MemoryOrdinalRounds, watched: bool) -> None:
-        """``watched``: whether there are callbacks, which may predict after each round."""
+        """Start; ``watched`` is whether there are callbacks, which may predict after each round."""
         self._made, self._watched = made, watched
         super().__init__(fitted, made, int(fitted.n_estimators))
         fitted.costs_ = self.costs()

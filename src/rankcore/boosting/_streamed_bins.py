@@ -180,7 +180,7 @@ class ValueGroups:
 
 
 def _concatenated(parts: Sequence[ValueGroups], names: tuple[str, ...]) -> dict[str, Any]:
-    """Concatenated arrays of all parts, by name."""
+    """Concatenate the arrays of all parts, by name."""
     return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
 

@@ -90,7 +90,7 @@ class RoundLearner(Learner):
         report(Progress(number, self.n_iterations, 1, 1, bound, measure, "rounds"))
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """As `Learner.outputs`; adds the latest weak ranker to the scores."""
+        """Implement `Learner.outputs`; adds the latest weak ranker to the scores."""
         self._add(len(self._model) - 1, held_out)
         return self._outputs(len(self._model))
 
@@ -99,14 +99,14 @@ class RoundLearner(Learner):
             self._model.add_member(member, one.rows, scores)
 
     def parameters(self) -> int:
-        """As `Learner.parameters`: the number of weak rankers."""
+        """Implement `Learner.parameters`: the number of weak rankers."""
         return len(self._model)
 
     def restore(self, parameters: int) -> None:
         self.fitted._state.model = self._model.first(parameters)
 
     def idle(self) -> str | None:
-        """As `Learner.idle`: the fit added no round."""
+        """Implement `Learner.idle`: the fit added no round."""
         if len(self.fitted._state.log) > self._n_before:
             return None
         if self._n_before >= self.n_iterations:

@@ -305,7 +305,7 @@ class Draws:
 
 
 def best_step(between: Floats, values: Floats) -> float:
-    """Factor of leaf values that minimises the remaining weight.
+    """Return the factor of leaf values that minimises the remaining weight.
 
     ``between[i, j]`` is the weight of the pairs with the winner in leaf i and the loser in leaf j.
     Returns the minimiser a >= 0 of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] -

@@ -112,7 +112,7 @@ def _sums_of_many_tasks(
     rows: TableRows,
     threads: Threads,
 ) -> LeafSums:
-    """As `sum_by_leaf`, by matrix products of the rows of each leaf.
+    """Implement `sum_by_leaf`, by matrix products of the rows of each leaf.
 
     A matrix of many tasks does not fit into the cache, where the rows of a block in turn would need
     that of another leaf each.
@@ -158,7 +158,7 @@ def monotone_steps(
     children: NDArray[np.int32],
     signs: NDArray[np.int8],
 ) -> Floats:
-    """As `newton_steps`, increasing or decreasing in each task across nodes of sign 1 or -1.
+    """Implement `newton_steps`, increasing or decreasing in each task across nodes of sign 1 or -1.
 
     The mean of the steps of both children, as if they were leaves, bounds all leaves below them.
     Children of nodes have higher numbers; ``~leaf`` is a leaf.

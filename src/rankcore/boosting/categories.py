@@ -103,7 +103,7 @@ class Categories:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """Metadata for a model file."""
+        """Return the metadata for a model file."""
         labels = {str(column): values for column, values in self.labels.items()}
         return {"columns": self.numbers, "labels": labels}
 
@@ -124,7 +124,7 @@ class Categories:
 
 
 def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
-    """``categorical_features`` as a mask."""
+    """Return ``categorical_features`` as a mask."""
     mask = np.zeros(d, dtype=bool)
     if isinstance(given, str):
         if given != "from_dtype":

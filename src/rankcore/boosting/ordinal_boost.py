@@ -510,7 +510,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         return model.probabilities(self._scores(X))
 
     def decision_function(self, X: RowsLike) -> Floats:
-        """Margin by which the expected loss of each label is below that of the best other label.
+        """Compute how far the expected loss of each label is below that of the best other label.
 
         Parameters
         ----------
@@ -529,7 +529,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         return margins(scores, ranks, np.argsort(self.ranks_))
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[Any]]:
-        """Predicted labels after each round.
+        """Yield the predicted labels after each round.
 
         Parameters
         ----------
@@ -546,7 +546,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
             yield self.ranks_[cheapest(table, self.costs_)]
 
     def staged_predict_proba(self, X: RowsLike) -> Iterator[Floats]:
-        """Probability of each rank after each round.
+        """Yield the probability of each rank after each round.
 
         Parameters
         ----------

@@ -144,11 +144,11 @@ class OrdinalSum:
         return self.form.probabilities(scores, biases)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {**self.together().to_arrays(), "biases": np.array(self.biases)}
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of the arrays of `to_arrays` and costs."""
+        """Return the scoring form of the arrays of `to_arrays` and costs."""
         trees, form = self.together().scoring(arrays), self.form
         own = {"biases": self.biases[-1], "costs": arrays["costs"]}
         # With two ranks the only score is that of all tasks.

@@ -104,7 +104,7 @@ class WorkerTrees:
         self.workers, self._totals, self._units = workers, None, None
 
     def begin_tree(self, values: Floats | None, number: int) -> Floats:
-        """As `TreeRows.begin_tree`.
+        """Implement `TreeRows.begin_tree`.
 
         One exchange: gradients are normalised by the totals of the tree before, and rounded in its
         units, unless sums would leave their range.
@@ -141,7 +141,7 @@ class WorkerTrees:
         return TreeGrower(self, self.growth).grow(self._root)
 
     def expand(self, leaf: Leaf, tree: GrownTree, room: int) -> None:
-        """As `HistogramSource.expand`: one exchange, for leaves that are likely to follow too.
+        """Implement `HistogramSource.expand` by one exchange, also for leaves likely to follow.
 
         If the tree is likely to end with these, the sums of its leaves are part of the exchange.
         """
@@ -213,12 +213,12 @@ class WorkerTrees:
                 self._find_splits(child)
 
     def recount(self, leaf: Leaf) -> None:
-        """As `HistogramSource.recount`; one exchange."""
+        """Implement `HistogramSource.recount`; one exchange."""
         counts = self._filled(added(self.workers.call("count", leaf.node)), leaf.n_rows)
         self._find_splits(leaf, counts.astype(np.int32))
 
     def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
-        """As `TreeRows.sum_leaves`: one exchange, unless they came with the last."""
+        """Implement `TreeRows.sum_leaves`: one exchange, unless they came with the last."""
         nodes = [leaf.node for leaf in leaves]
         if nodes != self._sums[0]:
             self._expand([], nodes)

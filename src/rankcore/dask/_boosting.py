@@ -69,7 +69,7 @@ class SurvivingRounds:
         self._release()
 
     def __iter__(self) -> Iterator[Any]:
-        """Figures of each round, until none improves the model."""
+        """Yield the figures of each round, until none improves the model."""
         while not self._rounds.done and (figures := self._round()) is not None:
             yield figures
 

@@ -31,7 +31,7 @@ def evaluate(
     regroup: bool = False,
     client: Client | None = None,
 ) -> Evaluation:
-    """`rankcore.metrics.evaluate` for Dask collections.
+    """Evaluate Dask collections, as `rankcore.metrics.evaluate`.
 
     Parameters
     ----------

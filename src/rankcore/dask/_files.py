@@ -39,7 +39,7 @@ def cut(path: str, n: int) -> list[Range]:
 
 
 def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> Any:
-    """Rows of a range, as from `load_letor`; None if no query starts in it."""
+    """Read the rows of a range, as `load_letor` does; None if no query starts in it."""
     options = reading_options(zero_based, dtype, n_features)
     size = os.path.getsize(part.path)
     if part.start == 0 and part.stop == size:
@@ -72,7 +72,7 @@ def boundary(file: BinaryIO, at: int, size: int) -> int:
 
 
 def _query_before(file: BinaryIO, position: int) -> bytes | None:
-    """Query of the last row before a line."""
+    """Return the query of the last row before a line."""
     length = 1 << 12
     while True:
         start = max(0, position - length)

@@ -97,10 +97,10 @@ class OrdinalMixing(OnlineLearner):
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
-        """As `Learner.open`: merging logs the pass."""
+        """Implement `Learner.open`: merging logs the pass."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
-        """As `Learner.learn`."""
+        """Implement `Learner.learn`."""
         fitted, base = self.fitted, self.fitted._state
         models = learn_shards(fitted, self._rows, self._seed, number)
         state = merge(models, base=fitted)._state
@@ -123,10 +123,10 @@ class PairwiseMixing(PairwiseLearner):
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
-        """As `Learner.open`: mixing logs the pass."""
+        """Implement `Learner.open`: mixing logs the pass."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
-        """As `Learner.learn`."""
+        """Implement `Learner.learn`."""
         base = self.fitted._state
         models = learn_shards(self.fitted, self._rows, self._seed, number)
         self.fitted._state = state = mix_pairwise([one._state for one in models], base)

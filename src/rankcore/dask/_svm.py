@@ -92,7 +92,7 @@ class ClusterSpace(WeightSpace):
         )
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """As `Space.evaluate`."""
+        """Implement `Space.evaluate`."""
         at = self.along(w, terms)
         return at, w + at.slopes
 

@@ -125,7 +125,7 @@ class RuleLearner(OnlineOrdinalClassifier):
 
     @abstractmethod
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the current rank of a row, from 0; -1 if its score overflows."""
+        """Return a row's current rank, from 0, within ``update``; -1 if its score overflows."""
 
     def update_rows(self, rows: Rows, ranks: NDArray[Any], order: NDArray[Any]) -> Sequence[int]:
         """Learn several rows by `update`; a compiled rule overrides this.
@@ -210,7 +210,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         return RuleModel(n_features, n_ranks, settings | {"arrays": [*arrays]}, whole)
 
     def _working_copy(self, model: RuleModel) -> Any:
-        """A copy of this estimator with the arrays of a model as attributes."""
+        """Copy this estimator, with the arrays of a model as attributes."""
         rule = copy(self)
         rule.__dict__.pop("_state", None)  # would differ from the arrays
         rule.__dict__ |= {name: one for name, one in model.arrays.items() if name != "counts"}
@@ -257,7 +257,7 @@ class RuleLearner(OnlineOrdinalClassifier):
 
 
 def row_of(rows: Rows, row: int) -> Floats:
-    """A row as a dense vector, a read-only copy."""
+    """Copy a row to a dense, read-only vector."""
     if len(rows.arrays) == 1:
         x = rows.arrays[0][row].astype(np.float64)
     else:

@@ -238,7 +238,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         }
 
     def _lengths(self, share: Callable[[], float]) -> int:
-        """Ratio of an automatic constant to the length of rows.
+        """Return the ratio of an automatic constant to the norm of rows.
 
         If thresholds move faster than projections, they find the best constant first, which suits
         noisy data; `reproduce/defaults.md` has the study. ``share`` counts values that are not 0.
@@ -246,7 +246,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         return 2
 
     def _mean_square(self, state: OnlineRecord, rows: Rows) -> float:
-        """Square of the automatic scale from the first rows."""
+        """Return the square of the automatic scale from the first rows."""
         return mean_square_length(rows)
 
     def _renew_units(self, model: Any) -> None:
@@ -399,7 +399,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
 
     @consistent_read
     def decision_function(self, X: RowsLike) -> np.ndarray:
-        """Margin of each rank's score over the best other rank.
+        """Compute the margin of each rank's score over the best other rank.
 
         Parameters
         ----------

@@ -239,7 +239,7 @@ class CalibratedOrdinal(
         replace_state(self, attributes)
 
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
-        """Labels declared to this estimator, or else to the inner one."""
+        """Return the labels declared to this estimator, or else to the inner one."""
         declared = declared_labels(self, given)
         inside = last_step(unwrap_frozen(estimator))
         if declared is None and isinstance(inside, OnlineOrdinalClassifier | CheapestRanks):
@@ -256,7 +256,7 @@ class CalibratedOrdinal(
         return self.curves_.turning_points() * self.scale_ + self.center_
 
     def project(self, X: RowsLike) -> Floats:
-        """Latent score of the estimator, from which probabilities are computed.
+        """Compute the latent score of the estimator, from which probabilities follow.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class CalibratedOrdinal(
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to `project`; see `contributions` of the estimator.
+        """Compute contributions of features to `project`; see `contributions` of the estimator.
 
         Parameters
         ----------
@@ -401,7 +401,7 @@ class CalibratedOrdinal(
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-    """Curves from a learner's score to probabilities."""
+    """Fit the curves from a learner's score to probabilities."""
     assert of is not None
     if of.form in ("none", "classes", "ordinal_trees"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")

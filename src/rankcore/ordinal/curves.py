@@ -39,7 +39,7 @@ class CumulativeLogits:
     slope: float  # not negative
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Probability of each rank, shape (n, k)."""
+        """Return the probability of each rank, shape (n, k)."""
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
     def turning_points(self) -> Floats:
@@ -50,7 +50,7 @@ class CumulativeLogits:
         return np.clip(np.array(ends) / self.slope, -1e300, 1e300)
 
     def to_arrays(self) -> dict[str, Floats]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {"curves": self.thresholds[None]}
 
 
@@ -63,7 +63,7 @@ class IsotonicCurves:
     slope: ClassVar[float] = 0.0
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Probability of each rank, shape (n, k)."""
+        """Return the probability of each rank, shape (n, k)."""
         return _table(scores, self.above, self.knots, self.slope)
 
     def turning_points(self) -> Floats:
@@ -71,7 +71,7 @@ class IsotonicCurves:
         return self.knots
 
     def to_arrays(self) -> dict[str, Floats]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {"curves": np.ascontiguousarray(self.above), "knots": self.knots}
 
 
@@ -79,7 +79,7 @@ Curves = CumulativeLogits | IsotonicCurves
 
 
 def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Floats:
-    """Probability of each rank, shape (n, k), with the arithmetic of ``rankcore_calibration.h``."""
+    """Compute the probability of each rank, (n, k), as ``rankcore_calibration.h`` does."""
     found = np.empty((scores.size, curves.shape[1] + 1))
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     probabilities(scores, np.ascontiguousarray(curves), knots, slope, found)
@@ -112,7 +112,7 @@ def _occurring(
 
 
 def _segments(occurring: NDArray[np.int32], n_ranks: int) -> NDArray[np.intp]:
-    """For each threshold between neighbouring ranks, the number of occurring ranks below it."""
+    """Count, for each threshold between neighbouring ranks, the occurring ranks below it."""
     return np.searchsorted(occurring, np.arange(n_ranks - 1), side="right")
 
 
@@ -141,7 +141,7 @@ def with_absent(
 def _most_likely(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> CumulativeLogits:
-    """Maximum-likelihood cumulative logits of ranks that all occur, by Newton's method.
+    """Fit cumulative logits of ranks that all occur, by maximum likelihood and Newton's method.
 
     The likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
     """
@@ -185,7 +185,7 @@ class _Likelihood:
     prior: Floats
 
     def look(self, at: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient, and negated Hessian."""
+        """Return the value, the gradient, and the negated Hessian."""
         ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
         upper, lower = (ends[self.ranks + one] - at[-1] * self.scores for one in (1, 0))
         chances = np.maximum(_between_two(upper, lower), np.finfo(float).tiny)
@@ -223,7 +223,7 @@ class _Likelihood:
 def fit_isotonic(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> IsotonicCurves:
-    """Mean of cumulative logits and one isotonic regression per threshold.
+    """Average cumulative logits and one isotonic regression per threshold.
 
     The regressions are those of the events that the rank is above the threshold. In the mean,
     logits have a weight of `ROWS_OF_LOGITS` rows per rank, so that no probability is 0, however few
@@ -271,7 +271,7 @@ def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) ->
 
 
 def _between_two(upper: Floats, lower: Floats) -> Floats:
-    """Logistic distribution between two bounds, exact in both tails."""
+    """Compute the logistic distribution between two bounds, exact in both tails."""
     # Differences of small numbers, not of numbers close to 1.
     high = np.where(lower > 0, expit(-lower), expit(upper))
     low = np.where(lower > 0, expit(-upper), expit(lower))
@@ -283,7 +283,7 @@ def _density(x: Floats) -> Floats:
 
 
 def expected_costs(loss: str, probabilities: Floats) -> Floats:
-    """Cost of a prediction (column) for a true rank (row)."""
+    """Return the cost of a prediction (column) for a true rank (row)."""
     ranks = np.arange(probabilities.shape[1], dtype=np.float64)
     distance = np.abs(ranks[:, None] - ranks)
     if loss == "absolute":

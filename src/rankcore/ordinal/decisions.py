@@ -20,7 +20,7 @@ from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, 
 
 
 def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
-    """Rank of minimum expected cost for each row of probabilities."""
+    """Return the rank of minimum expected cost for each row of probabilities."""
     ranks = np.empty(len(table), dtype=np.int32)
     cheapest_ranks(table, costs, ranks)
     return ranks
@@ -103,20 +103,20 @@ class CheapestRanks:
         return np.sort(self.ranks_)
 
     def _probabilities(self, X: Any) -> Floats:
-        """Probability of each rank, lowest first."""
+        """Compute the probability of each rank, lowest first."""
         return self._of_scores(self.project(X))
 
     def _ranks_of_scores(self, scores: Floats) -> NDArray[np.int32]:
-        """Predicted ranks for latent scores of any shape."""
+        """Predict ranks for latent scores of any shape."""
         return cheapest(self._of_scores(scores.ravel()), self.costs_).reshape(scores.shape)
 
     def _rank_changes(self) -> tuple[Floats, NDArray[np.int32]]:
-        """Latent scores at which the predicted rank changes, see `rank_changes`."""
+        """Return the latent scores at which the predicted rank changes; see `rank_changes`."""
         return rank_changes(self._ranks_of_scores, self._turning_points())
 
     @consistent_read
     def predict_proba(self, X: RowsLike) -> Floats:
-        """Probability of each rank.
+        """Predict the probability of each rank.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class CheapestRanks:
 
     @consistent_read
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
-        """Cumulative probability of each rank: that of the rank or a lower one.
+        """Predict the cumulative probability of each rank: that of the rank or a lower one.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class CheapestRanks:
 
     @consistent_read
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of the predictions under the loss they minimise; higher is better.
+        """Score the predictions by the negated loss that they minimise; higher is better.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class CheapestRanks:
 
     @consistent_read
     def predict_set(self, X: RowsLike, coverage: float = 0.9) -> NDArray[Any]:
-        """Interval of ranks that contains the true one with at least a given probability.
+        """Predict an interval of ranks that contains the true one with a given probability.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class CheapestRanks:
 
 
 def before_each(probabilities: Floats) -> Floats:
-    """Probability of a growing set before each rank is added, 0 for the first; shape (n, k).
+    """Return the probability of a growing set before each rank is added, shape (n, k).
 
     The set starts with the most probable rank, and is extended by the more probable one of its two
     neighbours; ties go to the lower rank. Ranks whose value is at most q are therefore consecutive,
@@ -291,7 +291,7 @@ def before_each(probabilities: Floats) -> Floats:
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:
-    """Upper bound of a further, exchangeable score with at least the given probability.
+    """Bound a further, exchangeable score with at least the given probability.
 
     The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005), and
     0, the score of the most probable rank, if no coverage is required.

@@ -45,7 +45,7 @@ class HeldOutFits:
     weights: Floats | None
 
     def fit(self, rows: NDArray[Any]) -> Any:
-        """A copy fitted to some rows."""
+        """Fit a copy to some rows."""
         copied = clone(self.estimator)
         steps = getattr(copied, "steps", None)
         prefix = "" if steps is None else f"{steps[-1][0]}__"
@@ -108,7 +108,7 @@ def _check_accepts(learner: Any, names: list[str]) -> None:
 def parts_of(
     cv: Any, seed: Any, X: Any, ranks: NDArray[np.int32], groups: ArrayLike | None
 ) -> list[tuple[Any, Any]]:
-    """Training and held-out rows of each fold of a cross-validation.
+    """Return the training and held-out rows of each fold of a cross-validation.
 
     Folds see ranks, as splitters reject some labels, such as 2.5. An integer ``cv`` with ``groups``
     keeps the rows of each group together.
@@ -138,19 +138,19 @@ def parts_of(
 
 
 def _splits_by_groups(splitter: Any) -> bool:
-    """Whether a splitter of scikit-learn requires groups."""
+    """Return whether a splitter of scikit-learn requires groups."""
     if not hasattr(splitter, "get_metadata_routing"):
         return False
     return bool(splitter.get_metadata_routing().consumes("split", ["groups"]))
 
 
 def last_step(model: Any) -> Any:
-    """The last step of a pipeline; other models unchanged."""
+    """Return the last step of a pipeline, or another model itself."""
     return model[-1] if hasattr(model, "steps") else model
 
 
 def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
-    """One score per row that increases with the rank.
+    """Compute one score per row that increases with the rank.
 
     The result of `project`; without it, the mean rank under the scores of `decision_function`,
     minus their mean. ``known`` are the labels, lowest rank first.
@@ -177,17 +177,17 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
 
 
 def accepts_nan(model: Any) -> bool:
-    """Whether an estimator accepts missing values."""
+    """Return whether an estimator accepts missing values."""
     return bool(get_tags(unwrap_frozen(model)).input_tags.allow_nan)
 
 
 def moments(scores: Floats) -> tuple[float, float]:
-    """Mean and standard deviation; the latter is 1 if all scores are equal."""
+    """Return mean and standard deviation; the latter is 1 if all scores are equal."""
     return float(scores.mean()), float(scores.std()) or 1.0
 
 
 def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
-    """Input that can be indexed by rows, sparse input as CSR, and its number of rows.
+    """Return input that can be indexed by rows, sparse input as CSR, and its number of rows.
 
     Rows are validated here, unless the first step of a pipeline may accept texts, or the learner
     missing values and categories.

@@ -124,7 +124,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """Parameters that models must share to be merged: all but those of running and reporting."""
+    """Return the parameters that models must share to be merged: all that affect the model."""
     apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "class_weight", "n_jobs"}
     apart |= {"early_stopping_rounds", "eval_metric"}
     apart.add("classes")  # compared separately, wherever they were declared

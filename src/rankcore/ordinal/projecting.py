@@ -21,7 +21,7 @@ from rankcore._ext.rows import project as project_rows
 
 @consistent_read
 def project(self: Any, X: RowsLike) -> np.ndarray:
-    """Latent score: one number per row, higher for higher ranks.
+    """Compute the latent score: one number per row, higher for higher ranks.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def scores_by_thresholds(learner: Any, rows: Rows) -> tuple[np.ndarray, np.ndarr
 
 
 def cumulated(tasks: np.ndarray) -> np.ndarray:
-    """Scores of ranks, (n, k): cumulative sums of the scores of tasks, (n, k - 1)."""
+    """Sum the scores of tasks, (n, k - 1), to the scores of ranks, (n, k)."""
     scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
     np.cumsum(tasks, axis=1, out=scores[:, 1:])
     return scores
@@ -114,7 +114,7 @@ def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 
 def margins(scores: np.ndarray, ranks: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
-    """Margin of each rank's score over the best other rank, above 0 only for the predicted rank.
+    """Compute the margin of each rank's score over the best other rank.
 
     Cumulative sums are 0 for the lowest rank in every row; the difference to the best other rank is
     equally informative for every rank. For two ranks only the upper one has a column, shape (n,).

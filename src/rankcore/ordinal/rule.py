@@ -210,7 +210,7 @@ class PythonRule(RuleLearner):
         return np.asarray(self.scale * self.steps, dtype=np.float64)
 
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the rank of a row by the current arrays, from 0; -1 if it overflows.
+        """Return a row's rank by the current arrays, from 0, in ``update``; -1 if it overflows.
 
         Parameters
         ----------
@@ -380,7 +380,7 @@ class PythonScoreRule(RuleLearner):
         """
 
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the rank of a row by the current arrays, from 0; -1 if it overflows.
+        """Return a row's rank by the current arrays, from 0, in ``update``; -1 if it overflows.
 
         Parameters
         ----------

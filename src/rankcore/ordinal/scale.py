@@ -22,7 +22,7 @@ def standardize_setting(value: Any) -> str | bool:
 
 
 def scale_setting(value: Any) -> float | str:
-    """The parameter as stored with a state."""
+    """Return the parameter as stored with a state."""
     return value if isinstance(value, str) else float(value)
 
 

@@ -68,7 +68,7 @@ class PassLearner(Learner):
         return f"{passes}: {self._loss} {total / seen:.4f}, {mistakes} mistakes"
 
     def converged(self, measured: bool) -> bool:
-        """As `Learner.converged`: the mean loss no longer improves by ``tol``, or is 0."""
+        """Implement `Learner.converged`: the mean loss no longer improves by ``tol``, or is 0."""
         log, tol = self.fitted._state.log, self.fitted.tol
         if tol is None:
             return False
@@ -217,7 +217,7 @@ class OnlineLearner(PassLearner):
             self._early = self.parameters()
 
     def exhausted(self) -> None:
-        """As `Learner.exhausted`; noisy labels keep the parameters of an early pass."""
+        """Implement `Learner.exhausted`; noisy labels keep the parameters of an early pass."""
         super().exhausted()
         seen, total, _ = self._state.log[-1]
         if self._early is not None and total / seen > NOISY * constant_loss(self.counts):
@@ -225,11 +225,11 @@ class OnlineLearner(PassLearner):
             self.fitted.best_iteration_ = EARLY_PASS
 
     def idle(self) -> str | None:
-        """As `Learner.idle`: no rows have different scores."""
+        """Implement `Learner.idle`: no rows have different scores."""
         return EQUAL_ROWS if self._all_equal else None
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """As `Learner.outputs`: ranks, which may be real numbers."""
+        """Implement `Learner.outputs`: ranks, which may be real numbers."""
         return [self.fitted._measured(one.rows) for one in held_out]
 
 
@@ -374,7 +374,7 @@ def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
 
 
 def constant_loss(counts: NDArray[np.int64]) -> float:
-    """Mean rank loss of the best constant, by the number of rows of each rank."""
+    """Return the mean rank loss of the best constant, by the number of rows of each rank."""
     best = int(np.searchsorted(2 * counts.cumsum(), counts.sum()))  # the median
     return float(counts @ np.abs(np.arange(counts.size) - best) / counts.sum())
 
@@ -426,7 +426,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
 
 
 def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
-    """Mean rank losses on training rows: of the model, and of the best constant."""
+    """Return the expected loss of a query, or losses of a sample of orders."""
     counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
     total = 0.0
     for window in source.windows(fitted.n_features_in_, None):
@@ -439,7 +439,7 @@ def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
 
 
 def _spread(rows: Rows, ranks: NDArray[Any]) -> Iterable[tuple[Rows, NDArray[Any]]]:
-    """At most `MEASURED_ROWS` of the rows, with their ranks; a few are copied at a time."""
+    """Return at most `MEASURED_ROWS` of the rows, with their ranks, copied a few at a time."""
     if rows.n_rows <= MEASURED_ROWS:
         yield rows, ranks
         return

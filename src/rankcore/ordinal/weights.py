@@ -54,7 +54,7 @@ def row_weights(
     all_rows: bool,
     visits: bool,
 ) -> np.ndarray | None:
-    """Weight of each row: its sample weight times its class weight; None if all are 1.
+    """Return sample weight times class weight of each row; None if all are 1.
 
     With ``visits``, weights are numbers of visits: if none exceeds 1 and some lie strictly between
     0 and 1, as in boosting, they are relative, and divided by their mean. Otherwise they are
@@ -119,11 +119,11 @@ class WeightFacts:
         )
 
     def all_weigh(self, value: float) -> bool:
-        """Whether all weights are equal to a value; True if there are no rows."""
+        """Return whether all weights are equal to a value; True if there are no rows."""
         return self.least >= value >= self.largest
 
     def divisor(self, visits: bool, all_rows: bool = True) -> float:
-        """Divisor of the weights, see `row_weights`; raise if all are 0 or the sum overflows."""
+        """Return the divisor of the weights; raise if all are 0 or the sum overflows."""
         if not self.largest:
             raise ValueError("class_weight leaves every row without weight")
         if visits:
@@ -141,7 +141,7 @@ class WeightFacts:
 def class_weights(
     class_weight: Any, counts: np.ndarray, classes: np.ndarray, visits: bool
 ) -> np.ndarray | None:
-    """Weight of the rows of each class, as from `row_weights` on all rows; None if all are 1."""
+    """Return the weight of the rows of each class, as `row_weights` would; None if all are 1."""
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
     divisor = facts.divisor(visits)
@@ -149,7 +149,7 @@ def class_weights(
 
 
 def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Weight of each class as ``class_weight`` gives it, before normalisation."""
+    """Return the weight of each class as ``class_weight`` gives it, before normalisation."""
     if isinstance(class_weight, str):
         return counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)
@@ -223,7 +223,7 @@ class Block:
 
 
 def rows_together(rows: Rows, labels: np.ndarray) -> int:
-    """Number of consecutive rows that a shuffled pass visits together, see `Visits`.
+    """Return the number of consecutive rows that a shuffled pass visits together.
 
     1 if all rows fit into the caches of a processor, or if neighbours tend to have the same label,
     as the model would then forget the other labels.
@@ -288,7 +288,7 @@ class Visits:
         return np.repeat(rows, times)
 
     def next(self) -> np.ndarray | None:
-        """Rows of the next pass; None for all rows in order."""
+        """Return the rows of the next pass; None for all rows in order."""
         if self._weights is not None and (self._weights % 1).any():
             self._order = self._drawn()
         if self._shuffle and self._weights is None and self._n_together > 1:
@@ -299,7 +299,7 @@ class Visits:
         return self._order
 
     def _in_blocks(self) -> np.ndarray:
-        """Blocks in random order, starting at a random row, with their rows shuffled."""
+        """Return the blocks in random order, starting at a random row, with their rows shuffled."""
         size, n = self._n_together, self._n
         phase = int(self._generator.integers(size))
         starts = np.arange(phase - size, n, size, dtype=np.int64)
@@ -309,7 +309,7 @@ class Visits:
 
 
 def as_steps(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Visits and step factors of a learner whose steps are multiplied by weights.
+    """Return the visits and step factors of a learner whose steps are multiplied by weights.
 
     Rows of weight 0 are not visited.
     """

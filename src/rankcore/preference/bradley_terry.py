@@ -187,7 +187,7 @@ def fit(rows: Comparisons, *, scale: float, tolerance: float = 1e-9) -> Posterio
 
 
 def _log_odds(rows: Comparisons) -> Floats:
-    """Logarithms of the odds of each item to win."""
+    """Return the logarithms of the odds of each item to win."""
     won = np.bincount(rows.first, rows.weight * rows.degree, rows.n)
     won += np.bincount(rows.second, rows.weight * (1 - rows.degree), rows.n)
     total = np.bincount(rows.first, rows.weight, rows.n)
@@ -216,7 +216,7 @@ class _Problem:
         self._last: tuple[Floats, Any] | None = None  # parameters and their outcomes
 
     def _utility(self, parameters: Floats) -> Floats:
-        """Utilities before the factor of the judge."""
+        """Return the utilities before the factor of the judge."""
         rows, n = self.rows, self.rows.n
         utility = parameters[rows.first] - parameters[rows.second]
         if len(self._columns):
@@ -224,7 +224,7 @@ class _Problem:
         return np.asarray(utility)
 
     def _outcomes(self, parameters: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Utilities, logarithm of Z, and probabilities of win and loss."""
+        """Return the utilities, the logarithm of Z, and the probabilities of win and loss."""
         if self._last is not None and self._last[0] is parameters:
             return self._last[1]
         x = self._slope * self._utility(parameters)

@@ -118,7 +118,7 @@ class Driver:
         self.n_reused = len(self._stored)
 
     def _is_answer(self, answer: Any, places: tuple[int, ...]) -> bool:
-        """Whether a stored answer is about as many items, and of the form, as this judge's."""
+        """Return whether a stored answer has the number of items and the form of this judge's."""
         form = self.sampler.answers
         if form == "degree" and len(places) != 2:
             return False
@@ -195,7 +195,7 @@ class Driver:
         return asked
 
     def _size(self) -> int | None:
-        """Comparisons of a call; None for a whole round."""
+        """Return the number of comparisons of a call; None for a whole round."""
         return self._preference.size if isinstance(self._preference, Batch) else 1
 
     def _left(self) -> int | None:

@@ -202,7 +202,7 @@ class Indexed:
         self.n_items = n_items
 
     def degrees(self, i: Places, j: Places) -> Degrees:
-        """Validated degrees to which items i should precede items j.
+        """Return validated degrees to which items i should precede items j.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Indexed:
 
 
 def from_scores(scores: ArrayLike) -> Indexed:
-    """Preference of the item with the higher score: degree 1, or 1/2 for equal scores.
+    """Prefer the item with the higher score: degree 1, or 1/2 for equal scores.
 
     Parameters
     ----------

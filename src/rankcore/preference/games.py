@@ -170,7 +170,7 @@ def rate(
 def _resampled(
     rows: Comparisons, posterior: Posterior, scale: float, n: int, rng: np.random.Generator
 ) -> Floats:
-    """Strengths fitted to resampled rows, moved to the strengths of all rows."""
+    """Fit strengths to resampled rows, moved to the strengths of all rows."""
     found = np.empty((n, rows.n))
     for draw in range(n):
         weight = rows.weight * rng.poisson(1.0, rows.weight.size)
@@ -179,7 +179,7 @@ def _resampled(
 
 
 def _reliability(posterior: Posterior) -> Floats:
-    """Fraction of right minus wrong answers of each judge about random pairs of items."""
+    """Return the fraction of right minus wrong answers of each judge about random pairs."""
     n, rng = posterior.theta.size, np.random.default_rng(0)
     i = rng.integers(0, n, 2000)
     j = (i + rng.integers(1, max(n, 2), 2000)) % n
@@ -214,7 +214,7 @@ def _numbers(name: str, values: Any, low: float = -np.inf, high: float = np.inf)
 
 
 def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
-    """Sorted labels of some columns together, and the codes of each column."""
+    """Return the sorted labels of some columns together, and the codes of each column."""
     names, columns = names_and_columns[::2], names_and_columns[1::2]
     labels = [_labels(name, column) for name, column in zip(names, columns, strict=True)]
     words = any(isinstance(column, list) for column in labels)
@@ -236,7 +236,7 @@ def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
 
 
 def _labels(name: str, values: Any) -> Any:
-    """A column of labels: a list of strings, or an array of finite numbers."""
+    """Return a column of labels: a list of strings, or an array of finite numbers."""
     given = unboxed(values)
     if isinstance(given, np.ndarray) and given.dtype.kind == "U":
         given = given.tolist()
@@ -486,14 +486,14 @@ def _floats(
 
 
 def _missing(value: Any) -> bool:
-    """Whether a value is None, NaN, pandas' NA or empty."""
+    """Return whether a value is None, NaN, pandas' NA or empty."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
-    """Columns by name, and what to call the source in an error."""
+    """Read columns by name; return also what to call the source in an error."""
     frame = frame_of(source)
     if frame is not None:
         return {str(name): frame.to_list(j) for j, name in enumerate(frame.names)}, "the frame"

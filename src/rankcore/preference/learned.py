@@ -177,7 +177,7 @@ class PairwisePreference(BaseEstimator):
         self.estimator_ = clone(self.estimator).fit(self._pairs(X, one, other), classes)
 
     def degree(self, u: ArrayLike, v: ArrayLike) -> float:
-        """Degree to which one row should precede another.
+        """Return the degree to which one row should precede another.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class PairwisePreference(BaseEstimator):
         return float(self._preference(X)(np.array([0]), np.array([1]))[0])
 
     def comparator(self, X: RowsLike) -> Indexed:
-        """Preference between the rows of a matrix, for functions such as `quicksort_rank`.
+        """Return a preference between the rows of a matrix, for functions such as `quicksort_rank`.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class PairwisePreference(BaseEstimator):
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Floats:
-        """Scores by the order of the rows in their query; higher is better.
+        """Score rows by their order in their query; higher is better.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class PairwisePreference(BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> float:
-        """NDCG at 10 of the order, averaged over queries; higher is better.
+        """Return NDCG at 10 of the order, averaged over queries; higher is better.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class PairwisePreference(BaseEstimator):
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _pairs(self, X: Any, i: Places, j: Places) -> Any:
-        """Features of pairs of rows."""
+        """Return the features of pairs of rows."""
         if callable(self.features):
             return self.features(X[i], X[j])
         if self.features == "difference":
@@ -284,7 +284,7 @@ class PairwisePreference(BaseEstimator):
         return sp.hstack([X[i], X[j]], "csr") if sp.issparse(X) else np.hstack([X[i], X[j]])
 
     def _preference(self, X: Any) -> Callable[[Places, Places], Degrees]:
-        """Function that returns consistent degrees of pairs of rows."""
+        """Return a function with consistent degrees of pairs of rows."""
         if is_classifier(self.estimator_):
             return lambda i, j: self._degrees(X, i, j)
         return from_scores(self.estimator_.predict(X)).function

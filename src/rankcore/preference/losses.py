@@ -15,7 +15,7 @@ from rankcore.preference.forms import Indexed, Places, as_indexed
 
 
 def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float:
-    """Weight of the pairs in the wrong order, divided by the number of all pairs.
+    """Compute the weight of the pairs in the wrong order, divided by the number of all pairs.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
 def preference_loss(
     preference: Indexed | ArrayLike, y: ArrayLike, w: PairWeights = "unit"
 ) -> float:
-    """Loss of a preference: the loss of an order, with degrees instead of 0 and 1.
+    """Compute the loss of a preference: the loss of an order, with degrees instead of 0 and 1.
 
     Parameters
     ----------
@@ -113,5 +113,5 @@ def preference_loss(
 
 
 def label_positions(labels: Floats) -> Places:
-    """Positions in the order of the labels: 1 plus the number of larger labels."""
+    """Return positions in the order of the labels: 1 plus the number of larger labels."""
     return np.searchsorted(np.sort(-labels), -labels) + 1

@@ -66,21 +66,21 @@ class Draws:
     parameters: Floats  # (draws, judges, 7)
 
     def lapse(self) -> Floats:
-        """Probability that a judge ignores the items, (draws, judges)."""
+        """Return the probability that a judge ignores the items, (draws, judges)."""
         return expit(self.parameters[:, :, LAPSE])
 
     def position_bias(self) -> Floats:
-        """Probability that a judge prefers the first of two equal items, minus 1/2."""
+        """Return the probability that a judge prefers the first of two equal items, minus 1/2."""
         lapse, favoured = self.lapse(), expit(self.parameters[:, :, FAVOURED])
         equal = expit(self.parameters[:, :, BIAS])
         return lapse * (favoured - 0.5) + (1 - lapse) * (equal - 0.5)
 
     def copies(self, *, turned: bool = False) -> Floats:
-        """Probability that an answer about a pair repeats the one before."""
+        """Return the probability that an answer about a pair repeats the one before."""
         return expit(self.parameters[:, :, TURNED if turned else SAME])
 
     def reliability(self, rng: np.random.Generator) -> Floats:
-        """Fraction of right minus wrong answers about random pairs, (draws, judges)."""
+        """Return the fraction of right minus wrong answers about random pairs, (draws, judges)."""
         n = self.theta.shape[1]
         if n < 2:
             return np.ones(self.parameters.shape[:2])

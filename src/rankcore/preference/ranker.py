@@ -423,7 +423,7 @@ class PreferenceRanker(BaseEstimator):
         return max(n * (n - 1) // 2, 20 * n)
 
     def _confidence(self, sampler: Sampler) -> float | None:
-        """The confidence at which to stop, of ratings alone."""
+        """Return the confidence at which to stop, of ratings alone."""
         if isinstance(sampler, RoundSampler):
             return None
         if self.confidence is None and self.max_calls is None:
@@ -433,7 +433,7 @@ class PreferenceRanker(BaseEstimator):
     # ------------------------------------------------------------------ earlier answers
 
     def _keys(self, items: Any) -> list[Hashable]:
-        """Keys of the items of a preference that is called."""
+        """Return the keys of the items of a preference that is called."""
         key = self.key or (memory_key if self.journal is None else lasting_key)
         keys = [key(item) for item in items]
         if self.journal is not None:
@@ -441,7 +441,7 @@ class PreferenceRanker(BaseEstimator):
         return keys
 
     def _earlier(self, items: Any, journal: OpenJournal | None) -> list[Record]:
-        """Earlier answers and failed calls, of the journal or of this ranker."""
+        """Return earlier answers and failed calls, of the journal or of this ranker."""
         asked = (self.preference, None if self.journal is None else repr(as_journal(self.journal)))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1]:
@@ -458,7 +458,7 @@ class PreferenceRanker(BaseEstimator):
         return self._records
 
     def _seed(self) -> Any:
-        """The random state; if there is none, a seed of the run or drawn once for this ranker."""
+        """Return the random state; without one, a seed of the run or drawn once for this ranker."""
         if self.random_state is not None:
             return self.random_state
         if self.journal is not None:

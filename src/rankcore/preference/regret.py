@@ -173,7 +173,7 @@ def preference_regret(
 
 
 def preference_matrix(preference: Any, n: int) -> Floats:
-    """Matrix of degrees with h(u, v) + h(v, u) = 1 and zero diagonal."""
+    """Compute the matrix of degrees with h(u, v) + h(v, u) = 1 and zero diagonal."""
     computed = as_indexed(preference, n)
     if computed is None:
         raise TypeError("preference must be an Indexed or a matrix")
@@ -219,7 +219,7 @@ def _total(queries: list[_Query], n: int) -> Floats:
 
 
 def _cost(query: _Query, order: Places) -> float:
-    """Cost of an order of the query's items, given as positions among all items."""
+    """Return the cost of an order of the query's items, as positions among all items."""
     place = np.searchsorted(query.items, order)
     return float(np.triu(query.costs[np.ix_(place, place)], 1).sum())
 
@@ -238,7 +238,7 @@ def _expected_loss(algorithm: str, query: _Query, h: Floats) -> float:
 
 
 def quicksort_loss(h: Floats, costs: Floats) -> float:
-    """Expected cost of the order of QuickSort over all pivots and draws.
+    """Compute the expected cost of the order of QuickSort over all pivots and draws.
 
     ``h[i, j]`` is the probability that item i goes before the pivot j, ``costs[i, j]`` the cost of
     that order. O(n 3^n), or O(n 2^n) if all degrees are 0 or 1.
@@ -293,7 +293,7 @@ def _least_order_loss(costs: Floats) -> float:
 
 
 def _best_of_all_orders(costs: Floats) -> float:
-    """Minimum cost by dynamic programming over sets of first items."""
+    """Compute the minimum cost by dynamic programming over sets of first items."""
     n = len(costs)
     least = np.full(1 << n, np.inf)
     least[0] = 0.0

@@ -170,7 +170,7 @@ class Sampler:
         return found
 
     def _enough(self, n: int | None, found: int) -> bool:
-        """Whether to wait for answers before more comparisons are planned."""
+        """Return whether to wait for answers before more comparisons are planned."""
         return n is None and found > 0
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
@@ -292,7 +292,7 @@ class Sampler:
         return inversions if self._top_k is None else 1 - top
 
     def _doubt(self, draws: Draws) -> tuple[float, float]:
-        """Expected fraction of inversions, and probability that the top is right."""
+        """Return the expected fraction of inversions, and the probability that the top is right."""
         k, places = self._top_k, places_of(draws.theta)
         order = np.argsort(places.mean(axis=0), kind="stable")
         top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
@@ -308,14 +308,14 @@ class Sampler:
         return judge_warnings(self._judges, self._by_judge, self._first_won, None)
 
     def _fit(self) -> Draws:
-        """Draws given the answers so far."""
+        """Draw models given the answers so far."""
         if self._draws is None or self._fitted != self.n_answers:
             self._learn_new()
             self._draws, self._fitted = self._model.update(), self.n_answers
         return self._draws
 
     def _reported(self) -> Draws:
-        """As `_fit`, more of them; without effect on what is asked next."""
+        """Implement `_fit`, more of them; without effect on what is asked next."""
         if self._report is None or self._report[0] != self.n_answers:
             self._learn_new()
             self._report = self.n_answers, self._model.report()
@@ -416,7 +416,7 @@ class Sampler:
         return queue
 
     def _pick(self, draws: Draws, neighbours: int) -> list[tuple[int, int]]:
-        """The pairs most worth asking, each item in one of them, a quarter as many as items."""
+        """Choose the most informative disjoint pairs, a quarter as many as items."""
         theta, n = draws.theta, len(self.items)
         mean = theta.mean(axis=0)
         ranked = np.lexsort((self._rng.random(n), -mean))
@@ -455,7 +455,7 @@ class Sampler:
         return pairs
 
     def _choose_judge(self, draws: Draws) -> Hashable:
-        """The judge with the most information for its price, in one draw (Thompson sampling)."""
+        """Choose the judge with the most information for its price in one Thompson draw."""
         if len(self._judges) == 1:
             return self._judges[0]
         one = int(self._rng.integers(len(draws.theta)))
@@ -464,7 +464,7 @@ class Sampler:
         return self._judges[int(np.argmax(value))]
 
     def _groups(self, draws: Draws) -> list[Comparison]:
-        """Groups of items of similar strength in one draw; those that may be in the top."""
+        """Return groups of items of similar strength in one draw; those that may be in the top."""
         n, drawn = len(self.items), draws.theta[int(self._rng.integers(len(draws.theta)))]
         pool = np.arange(n)
         if self._top_k is not None and self.n_answers * self._size >= n:

@@ -294,7 +294,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         qid: ArrayLike | str | None = None,
         group: ArrayLike | None = None,
     ) -> float:
-        """Mean NDCG@10 of the predicted scores over queries.
+        """Return the mean NDCG@10 of the predicted scores over queries.
 
         Parameters
         ----------
@@ -334,13 +334,13 @@ class Ranker(SerializableMixin, BaseEstimator):
         return measure(SCORE, labels, self._scores(rows, queries), queries, weights)
 
     def _by_rank(self) -> bool:
-        """Whether a score depends on the other rows of its query."""
+        """Return whether a score depends on the other rows of its query."""
         return False
 
     def _rows_in_queries(
         self, X: Any, qid: Any, group: Any, method: str | None
     ) -> tuple[Rows, Queries]:
-        """Rows for a fitted model, and their queries; with ``method``, warn if there are none."""
+        """Validate rows and queries for a fitted model; with ``method``, warn without queries."""
         X, qid = self._take_queries(X, qid, group)
         rows = self._more_rows(X)
         if method is not None and qid is None and group is None:

@@ -38,7 +38,7 @@ TAU = 0.01
 
 
 def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
-    """Propensity of each position, given those of positions 1, 2, ..."""
+    """Return the propensity of each position, given those of positions 1, 2, ..."""
     known = np.asarray(theta, dtype=np.float64)
     places = np.asarray(position)
     if known.ndim != 1 or not (np.isnan(known) | ((known >= 0) & np.isfinite(known))).all():
@@ -53,7 +53,7 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
 
 
 def trust_of(propensity: Any) -> Floats | None:
-    """Clicks by trust, if the propensities have them."""
+    """Return the clicks by trust, if the propensities have them."""
     return getattr(propensity, "trust", None)
 
 
@@ -70,7 +70,7 @@ def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
 
 
 def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
-    """Pairs of each row with a weight and every other row of its query, with weights.
+    """Pair each row that has a weight with every other row of its query; return weights, too.
 
     The row wins if its weight is positive, and loses by its absolute value if it is negative.
     """
@@ -156,7 +156,7 @@ def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData,
 
 
 def with_columns(rows: Rows, n: int, ones: NDArray[np.intp] | None = None) -> Any:
-    """Rows with n more features: 0, but 1 in the column of ``ones`` of each row."""
+    """Append n features: 0, but 1 in the column of ``ones`` of each row."""
     X, every = as_matrix(rows), np.arange(rows.n_rows)
     if sp.issparse(X):
         each = np.empty(0, np.intp) if ones is None else ones

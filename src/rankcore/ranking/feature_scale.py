@@ -23,7 +23,7 @@ NONE = np.empty(0)  # features are used as they are
 
 
 def feature_scale(deviations: Callable[[], Floats], share: float) -> Floats:
-    """Factors of the features, or none if their deviations are similar; constant ones have 1.
+    """Return factors of the features, none if their deviations are similar.
 
     ``share`` is that of values that are not 0. Rare features of sparse rows deviate little because
     they are rare: they are not scaled, and their deviations are not computed.

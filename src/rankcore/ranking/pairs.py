@@ -60,12 +60,12 @@ class Pairing:
         return self if (found == 1).all() else replace(self, query_weights=found)
 
     def steps(self, balanced: bool) -> Floats:
-        """Step size of each query, which the weights of pairs multiply."""
+        """Return the step size of each query, which the weights of pairs multiply."""
         steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
         return steps if self.query_weights is None else steps * self.query_weights
 
     def finite_steps(self, balanced: bool) -> Floats:
-        """As `steps`; ValueError if a step or the weight of a query's pairs is infinite."""
+        """Compute `steps`; raise ValueError if a step or a query's weight of pairs is infinite."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = self.steps(balanced)
         usable = np.isfinite(self.weights) & np.isfinite(steps)
@@ -77,7 +77,7 @@ class Pairing:
         return steps
 
     def part(self, kept: NDArray[np.bool_]) -> Pairing:
-        """The pairs by label of some of the queries."""
+        """Return the pairs by label of some of the queries."""
         sizes = np.diff(self.bounds)
         docs = np.repeat(kept, sizes)
         return Pairing(
@@ -101,7 +101,7 @@ def make_pairing(
     relative_weights: bool = False,
     in_part: bool = False,
 ) -> Pairing:
-    """Pairs of a window: those of different labels, or those listed.
+    """Pair the rows of a window with different labels, or those listed.
 
     Weights of queries are those of their rows. With ``balanced``, the weight of a query is the mean
     of its rows' positive weights, relative to that of all rows unless the window is only a part of
@@ -136,7 +136,7 @@ def make_pairing(
 
 
 def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
-    """Weights of rows, given those of rows or of queries."""
+    """Return weights of rows, given those of rows or of queries."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     sizes = {"row": n_rows, "query": n_queries}
     weights = as_weights(sample_weight, "sample_weight", sizes, UNSLICED)
@@ -146,18 +146,18 @@ def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
 
 
 def weighted_rows(window: Window) -> Rows:
-    """Rows of a window with a positive weight."""
+    """Return the rows of a window with a positive weight."""
     queries = group_rows(window.queries, window.rows.n_rows)
     return rows_of_weight(window.rows, weights_of_rows(window.sample_weight, queries))
 
 
 def mean_weight(total: Fraction, n_weighted: int) -> float:
-    """Mean of the positive weights of rows, given their exact sum and number."""
+    """Return the mean of the positive weights of rows, given their exact sum and number."""
     return float(total / n_weighted)
 
 
 def mean_by_query(row_weights: Floats, queries: Queries, mean: float) -> Floats:
-    """Mean of the positive weights of each query, as a multiple of ``mean``; 0 without any."""
+    """Average the positive weights of each query, as multiples of ``mean``; 0 without any."""
     of, n_queries = query_numbers(queries), queries.ids.size
     counts = np.bincount(of, row_weights > 0, minlength=n_queries)
     # Infinite weights raise an error where they are used.
@@ -174,7 +174,7 @@ def pair_by_label(
     balanced: bool = False,
     mean: float = 1.0,
 ) -> Pairing:
-    """All pairs of documents of a query that differ in label and have positive weights.
+    """Pair the documents of a query that differ in label and have positive weights.
 
     If ``balanced``, queries have weights relative to ``mean``, as in `make_pairing`. O(n_rows log
     n_rows), for any number of pairs.
@@ -235,7 +235,7 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
 
 
 def nothing_to_learn() -> ValueError:
-    """The error for queries without pairs."""
+    """Return the error for queries without pairs."""
     return ValueError(
         "nothing to learn from: no query has two documents of different labels (and positive "
         "weights); check qid"
@@ -253,13 +253,13 @@ def warn_of_pairs(n_pairs: int) -> None:
 
 
 def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in the order of queries, and the query number of each."""
+    """Return the rows in the order of queries, and the query number of each."""
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
     return (np.arange(of.size) if queries.rows is None else queries.rows), of
 
 
 def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
-    """For each document, the number of lower ones in its query, and ends of level and query."""
+    """Count each document's lower ones in its query; return also the ends of level and query."""
     n = labels.size
     change = np.ones(n + 1, dtype=bool)
     change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
@@ -270,7 +270,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 
 def _suffix_sums(values: Floats, stop: Any) -> Floats:
-    """Sums of the values from each to the end of its part.
+    """Sum the values from each to the end of its part.
 
     Differences of cumulative sums would have rounding errors of all previous queries. Each pass
     doubles the length of the sums: O(n log n) for parts of n values.
@@ -321,7 +321,7 @@ def pair_by_list(
     balanced: bool = False,
     mean: float = 1.0,
 ) -> Pairing:
-    """Listed pairs of positive weight, by query and in the given order.
+    """Return the listed pairs of positive weight, by query and in the given order.
 
     If ``balanced``, queries have weights relative to ``mean``, as in `make_pairing`. Raises
     ValueError if a pair has rows of two queries, or the product of its weights underflows.

@@ -104,12 +104,12 @@ class Committee(NamedTuple):
 
 
 def votes(successes: Floats) -> Floats:
-    """Weights of the members' votes: their successes, or equal weights if all are 0."""
+    """Return the weights of the members' votes: their successes, or 1 if all are 0."""
     return successes if successes.any() else np.ones_like(successes)
 
 
 def borda(rows: Rows, members: Floats, successes: Floats, queries: Queries) -> Floats:
-    """Negative weighted mean of the members' ranks of each document within its query.
+    """Return the negative weighted mean of the members' ranks of each document in its query.
 
     Ties have the mean of their ranks. O(n_members * (n_values + n_rows log n_rows)).
     """

@@ -127,7 +127,7 @@ class PairwiseLearner(Learner):
         self._tied = self._tied and equal_in_groups(rows, pairing.docs, pairing.bounds)
 
     def idle(self) -> str | None:
-        """As `Learner.idle`: no scores can differ."""
+        """Implement `Learner.idle`: no scores can differ."""
         return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def close(self) -> None:
@@ -147,12 +147,12 @@ class PairwiseLearner(Learner):
         return f"epoch {number} of {self.n_iterations}: {mistakes} mistakes in {pairs} pairs"
 
     def converged(self, measured: bool) -> bool:
-        """As `Learner.converged`: a pass without mistakes is the last."""
+        """Implement `Learner.converged`: a pass without mistakes is the last."""
         return self._record[1] == 0 and not measured
 
 
 def pairing_of(model: Any, window: Window, in_part: bool = False) -> tuple[Pairing, int, int]:
-    """Pairs of a window, number of queries without pairs, and number of rows of the largest query.
+    """Return the pairs of a window, the number of queries without pairs, and the longest query.
 
     The last is 0 if there are no queries. ``in_part``: as in `make_pairing`.
     """
@@ -222,7 +222,7 @@ def _overflow(what: str) -> ValueError:
 
 
 def bind_pairs(model: Any, pairing: Pairing, rows: Rows, passes: int = 1) -> kernels.PairData:
-    """Pairs and rows for the kernel, with a cache of Gram matrices.
+    """Bind pairs and rows for the kernel, with a cache of Gram matrices.
 
     Pairs are visited in order or, with ``shuffle``, in the random order of the seed of a fitted
     ``model``. The number of

@@ -43,7 +43,7 @@ class Validation:
             check_defined(metric, self.labels, self.queries, "eval_metric")
 
     def measure(self, scores: Floats) -> list[float]:
-        """Values of the measures for scores of the rows."""
+        """Compute the measures for scores of the rows."""
         return [
             measure(one, self.labels, scores, self._numbers if callable(one) else self.queries)
             for one in self.metrics
@@ -51,7 +51,7 @@ class Validation:
 
 
 def merit(metric: Any, value: Any) -> Any:
-    """Values of a measure, negated if it is a loss."""
+    """Return values of a measure, negated if it is a loss."""
     return value if not isinstance(metric, str) or greater_is_better(metric) else -value
 
 

@@ -126,7 +126,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         return facts, arrays | pools.trimmed(self._state.model.saved())
 
     def _rule(self) -> dict[str, str | int]:
-        """Decision rule of the outputs, for `Scoring`."""
+        """Return the decision rule of the outputs, for `Scoring`."""
         return {"rule": "thresholds"}
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
@@ -196,7 +196,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             state.visit = 0, None
 
     def _keeps_values(self, state: Any, rows: Rows, n_further: int) -> bool:
-        """Whether to compute the kernel matrix of all rows once, before ``n_further + 1`` passes.
+        """Return whether one kernel matrix of all rows is faster for ``n_further + 1`` passes.
 
         It has fewer values than those of rows and current support vectors in all of these passes.
         """

@@ -255,7 +255,7 @@ class RankSVMCV(Ranker):
         replace_state(self, fresh)
 
     def _params(self, C: float) -> dict[str, Any]:
-        """Parameters of the ranking SVM."""
+        """Return the parameters of the ranking SVM."""
         kept = self.get_params(deep=False)
         return {"C": C} | {k: v for k, v in kept.items() if k not in ("Cs", "cv", "scoring")}
 
@@ -287,7 +287,7 @@ class RankSVMCV(Ranker):
 
 
 def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:
-    """Pairs of some queries."""
+    """Return the pairs of some queries."""
     kept = np.isin(pairing.queries, numbers)
     if not kept.any():
         raise ValueError("a fold has no training query with two documents of different labels")

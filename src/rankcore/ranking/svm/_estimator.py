@@ -264,7 +264,7 @@ class RankSVM(Ranker):
     def _begin(
         self, source: Any, held_out: Sequence[HeldOut]
     ) -> tuple[Pairing, Self, list[Validation]]:
-        """Pairs of a fit, a copy of the estimator to fit, and held-out rows."""
+        """Return the pairs of a fit, a copy of the estimator to fit, and held-out rows."""
         window, rows = source.window, source.window.rows
         pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
@@ -278,7 +278,7 @@ class RankSVM(Ranker):
         return pairing, shadow, validation
 
     def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:
-        """Model to start at."""
+        """Return the model to start from."""
         if not self.warm_start or "_state" not in self.__dict__:
             return None
         if self.n_features_in_ != n_features:

@@ -78,7 +78,7 @@ class Problem:
         self.losses.__exit__()
 
     def start(self, model: Model | None) -> Floats:
-        """Initial element: a model of the same kind and rows, or zero."""
+        """Return the initial element: a model of the same kind and rows, or zero."""
         if isinstance(model, LinearModel) and isinstance(self.space, FeatureSpace):
             return model.weights.copy()
         if isinstance(model, KernelModel) and isinstance(self.space, KernelSpace):
@@ -88,7 +88,7 @@ class Problem:
         return self.space.zero()
 
     def model(self, w: Floats) -> Model:
-        """The model of an element of the space."""
+        """Return the model of an element of the space."""
         if self._kernel is None:
             return LinearModel(w if w.ndim == 1 or self._draft is None else self._draft.weights(w))
         by_row = np.argsort(self._pairing.docs)
@@ -100,7 +100,7 @@ class Problem:
     def steps(
         self, model: Any, start: Floats
     ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-        """Steps that minimise the objective of an estimator; use within `limits`."""
+        """Yield the steps that minimise the objective of an estimator; use within `limits`."""
         begun, drafts = None, model.loss == DRAFTED and self._kernel is None
         if self._ended is not None and start is self._ended[0]:
             begun = self._ended[1]
@@ -114,7 +114,7 @@ class Problem:
 
     @contextmanager
     def limits(self) -> Iterator[None]:
-        """Context that sets the number of BLAS threads and floating-point warnings for steps."""
+        """Limit BLAS threads and floating-point warnings for steps, as a context manager."""
         # Matrices of features are small: BLAS threads that wait for each other on a busy machine
         # can make a step ten times slower, and would compete with ours.
         threads = 1 if isinstance(self.space, FeatureSpace) else None
@@ -126,7 +126,7 @@ class Problem:
 
 
 def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:
-    """Kernel matrix of the documents."""
+    """Compute the kernel matrix of the documents."""
     n = docs.size
     if 8 * n * n > limit:
         raise ValueError(
@@ -160,7 +160,7 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
 
 
 def _parts(n: int) -> Iterator[slice]:
-    """Blocks of rows of a matrix of n columns."""
+    """Yield blocks of rows of a matrix of n columns."""
     size = max(1, PART_VALUES // n)
     return (slice(first, first + size) for first in range(0, n, size))
 
@@ -182,11 +182,11 @@ class Draft(KernelSpace):
         self._rows, self._docs = rows, docs
 
     def element(self, coefficients: Floats) -> Floats:
-        """Element with given coefficients."""
+        """Return the element with given coefficients."""
         return np.stack([coefficients, self._kernel @ coefficients.astype(np.float32)])
 
     def weights(self, w: Floats) -> Floats:
-        """Weights of features of an element, by one pass over X."""
+        """Return the weights of features of an element, by one pass over X."""
         X, n, d = as_matrix(self._rows), self._docs.size, self._rows.n_features
         found, width = np.empty(d), max(64, FEW_VALUES // n)
         for first in range(0, d, width):
@@ -195,7 +195,7 @@ class Draft(KernelSpace):
         return found
 
     def ascent(self, C: float) -> list[float]:
-        """Path of smaller values of C to the given one, ascending."""
+        """Return the path of values of C up to the given one, ascending."""
         at_zero = self._losses.evaluate(Terms.squared_hinge(C), scores=np.zeros(self._docs.size))
         bend = float(at_zero.curvatures.mean())
         bend *= float(np.diagonal(self._kernel).mean(dtype=np.float64))
@@ -205,7 +205,7 @@ class Draft(KernelSpace):
 
 
 def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int64]) -> Draft | None:
-    """Draft of some documents; None if it is not faster or float32 overflows."""
+    """Make a draft of some documents; None if it is not faster or float32 overflows."""
     n, d = docs.size, rows.n_features
     if model.loss != DRAFTED or rows.columns is not None:
         return None
@@ -216,7 +216,7 @@ def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int6
 
 
 def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: int) -> Floats32:
-    """Inner products of all pairs of rows of X; they do not depend on ``n_jobs``. O(n^2 d)."""
+    """Compute inner products of all pairs of rows, equal for every ``n_jobs``. O(n^2 d)."""
     n, d = docs.size, X.shape[1]
     products = np.zeros((n, n), dtype=np.float32)
     width = max(256, CHUNK_VALUES // n)
@@ -239,7 +239,7 @@ def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: in
 def drafted_steps(
     model: Any, draft: Draft, space: Space, begun: Floats | None
 ) -> Generator[tuple[Floats, Step], bool | None, tuple[Solution, Floats]]:
-    """As `newton_steps`, on a draft first; ``begun`` is the draft's solution for a smaller C.
+    """Yield `newton_steps`, on a draft first; ``begun`` is the draft's solution for a smaller C.
 
     Also returns the draft's solution. Steps for smaller values of C are not yielded.
     """

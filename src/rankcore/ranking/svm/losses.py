@@ -31,12 +31,12 @@ class Terms:
 
     @classmethod
     def squared_hinge(cls, C: float) -> Terms:
-        """``C * max(0, 1 - d)^2``."""
+        """Return ``C * max(0, 1 - d)^2``."""
         return cls(np.array([1.0]), np.array([float(C)]))
 
     @classmethod
     def smooth_hinge(cls, C: float, width: float) -> Terms:
-        """``C * max(0, 1 - d)``, smoothed by a parabola for 1 - width < d < 1.
+        """Return ``C * max(0, 1 - d)``, smoothed by a parabola for 1 - width < d < 1.
 
         It is ``C * (max(0, 1 - d)^2 - max(0, 1 - width - d)^2) / (2 * width)``, below the hinge by
         at most ``C * width / 2``.
@@ -45,7 +45,7 @@ class Terms:
         return cls(np.array([1.0, 1.0 - width]), np.array([factor, -factor]))
 
     def same(self, other: Terms) -> bool:
-        """Whether another loss is equal."""
+        """Return whether another loss is equal."""
         return np.array_equal(self.margins, other.margins) and np.array_equal(
             self.factors, other.factors
         )
@@ -123,7 +123,7 @@ class PairLosses:
         weights: Floats | None = None,
         pull: bool = True,
     ) -> Evaluation:
-        """Loss and derivatives at given scores, or at rows times weights.
+        """Compute loss and derivatives at given scores, or at rows times weights.
 
         With ``pull`` and rows, also the gradient in the weights. Rows are read once. O(n_values +
         n_docs log n_docs).
@@ -199,7 +199,7 @@ class PairLosses:
         return z, out, None if parts is None else parts.sum(axis=0)
 
     def curve_rows(self, at: Evaluation, rows: Rows, queries: NDArray[np.int64]) -> Floats:
-        """Hessian of the loss of some queries in the weights of features, shape (d, d).
+        """Compute the Hessian of the loss of some queries in the weights of features, (d, d).
 
         Symmetric up to rounding. ``at`` must be the last evaluation. O(n * d^2) for n documents.
         Each thread buffers two copies of 1024 documents, or of the largest query.
@@ -240,7 +240,7 @@ class PairLosses:
 
 
 def overflow() -> ValueError:
-    """The error for overflowing sums."""
+    """Return the error for overflowing sums."""
     return ValueError(
         "scores overflowed: X, C or sample_weight is too large; scale X, for example with "
         "sklearn.preprocessing.StandardScaler"
@@ -248,7 +248,7 @@ def overflow() -> ValueError:
 
 
 def _levels(pairing: Pairing) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Level of each document within its query, from 0, and the number of levels."""
+    """Return the level of each document within its query, from 0, and the number of levels."""
     n_docs, n_queries = pairing.docs.size, pairing.n_pairs.size
     if pairing.listed_pairs is not None:
         return np.zeros(n_docs, dtype=np.uint32), np.ones(n_queries, dtype=np.int64)

@@ -67,10 +67,10 @@ class LinearModel:
     weights: Floats  # (n_features,)
 
     def facts(self) -> None:
-        """Metadata for a model file: None."""
+        """Return metadata for a model file: None."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {"weights": self.weights}
 
     @classmethod
@@ -79,11 +79,11 @@ class LinearModel:
         return cls(array_like(arrays, "weights", outline(n_features)))
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form."""
+        """Return the scoring form."""
         return Scoring("linear", {"weights": self.weights})
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows. O(n_values)."""
+        """Score rows. O(n_values)."""
         scores = np.empty(rows.n_rows)
         project(rows, self.weights, scores)
         return scores
@@ -99,7 +99,7 @@ class KernelModel:
     vectors: Any  # (n_support, n_features): these rows; None if the kernel is precomputed
 
     def facts(self) -> dict[str, Any]:
-        """Metadata for a model file; TypeError if the kernel is a function."""
+        """Return metadata for a model file; raise TypeError if the kernel is a function."""
         if callable(self.kernel.kind):
             raise TypeError(
                 "model files do not support a kernel that is a function; use pickle, or "
@@ -108,7 +108,7 @@ class KernelModel:
         return asdict(self.kernel)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         arrays = {"support": self.support, "coefficients": self.coefficients}
         if self.vectors is None:
             return arrays
@@ -153,7 +153,7 @@ class KernelModel:
         return cls(kernel, support, coefficients, vectors)
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows. O(n_rows * n_support) kernel values."""
+        """Score rows. O(n_rows * n_support) kernel values."""
         if self.vectors is None:
             given = as_matrix(rows)[:, self.support]
             return np.asarray(given @ self.coefficients, dtype=np.float64)
@@ -197,7 +197,7 @@ class KernelModel:
             )
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of the arrays of a model file."""
+        """Return the scoring form of the arrays of a model file."""
         if self.vectors is None:
             return no_scoring("rows of a precomputed kernel have no features")
         parts: dict[str, NDArray[Any]] = {
@@ -231,5 +231,5 @@ class KernelModel:
         return np.bincount(of, squares, minlength=counts.size).astype(np.float64)
 
     def weights(self) -> Floats:
-        """Weights of features of a model with the linear kernel."""
+        """Return the weights of features of a model with the linear kernel."""
         return np.asarray(self.vectors.T @ self.coefficients, dtype=np.float64)

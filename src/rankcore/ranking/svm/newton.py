@@ -48,26 +48,26 @@ class Space(ABC):
 
     @abstractmethod
     def zero(self) -> Floats:
-        """The element with zero scores."""
+        """Return the element with zero scores."""
 
     @abstractmethod
     def dot(self, u: Floats, v: Floats) -> float:
-        """Inner product."""
+        """Return the inner product."""
 
     @abstractmethod
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss at an element, and the gradient of the objective as an element."""
+        """Return the loss at an element, and the gradient of the objective as an element."""
 
     @abstractmethod
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss at given scores."""
+        """Return the loss at given scores."""
 
     @abstractmethod
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
-        """Scores of an element, and the second derivatives of the loss times the element."""
+        """Return the scores of an element, and the second derivatives of the loss times it."""
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """Approximate inverse of 1 + second derivatives; None if none is worthwhile.
+        """Return the approximate inverse of 1 + second derivatives; None if not worthwhile.
 
         ``products`` is the number of products in the last step, with the previous preconditioner.
         """
@@ -228,7 +228,7 @@ def _direction(
 def _step_length(
     space: Space, at: Evaluation, ray: Floats, wp: float, pp: float, ww: float
 ) -> float:
-    """Length of a step, at which the slope nearly vanishes.
+    """Return the length of a step, at which the slope nearly vanishes.
 
     The slope along a ray is increasing and piecewise linear, so that the secant method finds its
     root in few evaluations; each costs a pass over the scores. 0 if there is no descent in float64.
@@ -310,7 +310,7 @@ class NewtonLearner(Learner):
         return [self.fitted._scores(one.rows, one.queries) for one in held_out]
 
     def idle(self) -> str | None:
-        """As `Learner.idle`: no scores can differ."""
+        """Implement `Learner.idle`: no scores can differ."""
         return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def line(self, number: int) -> str:
@@ -318,11 +318,11 @@ class NewtonLearner(Learner):
         return step_line(self.fitted, number, self._step)
 
     def exhausted(self) -> None:
-        """As `Learner.exhausted`: as reported by the solution."""
+        """Implement `Learner.exhausted`: as reported by the solution."""
         self._stopped = False
 
     def solution(self) -> Solution:
-        """The best element found; ends the steps."""
+        """Return the best element, and end the steps."""
         if self._solution is None:
             try:
                 self._steps.send(self._stopped)
@@ -333,7 +333,7 @@ class NewtonLearner(Learner):
 
 
 def step_line(model: Any, number: int, step: Step) -> str:
-    """A line for ``verbose``."""
+    """Format a line for ``verbose``."""
     return (
         f"C={model.C:g}, step {number}: objective {step.objective:.8g}, "
         f"at most {step.share:.1e} of it above the minimum"

@@ -69,7 +69,7 @@ class WeightSpace(Space):
 
     @abstractmethod
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
-        """Second derivatives of the loss of a sample, and the weight of its pairs."""
+        """Return second derivatives of the loss of a sample, and the weight of its pairs."""
 
 
 class FeatureSpace(WeightSpace):
@@ -121,11 +121,11 @@ class KernelSpace(Space):
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
-        """Element with given coefficients."""
+        """Return the element with given coefficients."""
         return np.stack([coefficients, self._kernel @ coefficients])
 
     def dot(self, u: Floats, v: Floats) -> float:
-        """Inner product of the functions, u' K v."""
+        """Return the inner product of the functions, u' K v."""
         return float(u[0] @ v[1])
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
@@ -173,7 +173,7 @@ class Sample:
         self._wanted = DOCS_PER_FEATURE * n_features
 
     def draw(self, products: int) -> NDArray[np.int64] | None:
-        """Queries for the next step, ascending; None for no preconditioner.
+        """Draw the queries for the next step, ascending; None for no preconditioner.
 
         ``products`` is the number of products in the previous step.
         """
@@ -191,7 +191,7 @@ class Sample:
 
 
 def inverse(matrix: Floats, factor: float) -> Solve:
-    """Operator of the inverse of the objective's approximate second derivatives.
+    """Return the operator that inverts the objective's approximate second derivatives.
 
     ``matrix`` has the second derivatives of the loss of a sample, and is overwritten. They are
     multiplied by ``factor``, the ratio of the weight of all pairs to that of the sample.
