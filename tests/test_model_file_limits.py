@@ -433,7 +433,7 @@ def test_load_rejects_a_support_of_negative_rows(path):
     support = taken_apart(path.read_bytes())[1]["support"]
     support[-2:] = 2**63 - 1, -(2**63)
     rewrite(path, None, {"support": support})
-    with pytest.raises(ValueError, match="its support must be row numbers"):
+    with pytest.raises(ValueError, match="the array support must be row numbers"):
         rc.load(path)
 
 

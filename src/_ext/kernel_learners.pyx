@@ -458,7 +458,7 @@ cdef class KernelModel(OnlineModel):
             or (slots >= n).any()
             or (slots[used] < 0).any()
         ):
-            raise ValueError("its coefficients are not of its support vectors, in their order")
+            raise ValueError("the coefficients must be in the order of the support vectors")
         if "starts" in arrays:
             n_values = arrays["vectors"].size
             if (
@@ -469,7 +469,7 @@ cdef class KernelModel(OnlineModel):
                 or book[STORED] != n_values
                 or (arrays["indices"] < 0).any()
             ):
-                raise ValueError("its sparse support vectors are not within their values")
+                raise ValueError("the sparse support vectors must lie within their values")
         precomputed = self.settings["kernel"] == "precomputed"
         if precomputed or "indices" in arrays:
             if (arrays["support" if precomputed else "indices"] >= self.n_features).any():

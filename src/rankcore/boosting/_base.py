@@ -183,7 +183,7 @@ class PairBoosting(Ranker):
         if len(settings) != 1 + trees:
             raise wrong_settings(self, settings)
         if trees != grows_trees(self):
-            raise ValueError("its weak rankers are not of the kind of its parameters")
+            raise ValueError("the weak rankers must be those of the parameters: stumps or trees")
         self._largest_query = int(spec.facts["largest_query"])
         self.n_estimators_ = spec.facts["n_estimators"]
         self.learning_rate_ = spec.facts["learning_rate"]

@@ -173,7 +173,7 @@ def restore(
     weak = restored_model(spec, n_features, zero_missing)
     log = restored_log(spec, figures)
     if not (best is None or 0 <= int(best) <= len(log)):
-        raise ValueError(f"its best_iteration must be one of {len(log)} rounds; found {best!r}")
+        raise ValueError(f"best_iteration must be one of {len(log)} rounds; found {best!r}")
     categories = None
     if spec.facts["categories"] is not None:
         categories = Categories.restored(spec.facts["categories"], n_features)

@@ -243,14 +243,14 @@ class TreeSum:
         found = read_fields({**arrays}, FIELDS)
         n, n_trees = found["features"].size, found["offsets"].size - 1
         if n_trees < 0:
-            raise ValueError("its array offsets is empty")
+            raise ValueError("the array offsets must not be empty")
         found |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
         packed = Packed(**{name: found[name] for name in Packed._fields})
         packed.trees(n_features, zero_missing)  # checks them
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
         if np.any((np.diff(sets) > 0) != np.isposinf(packed.thresholds)):
-            raise ValueError("nodes of its trees must have either a set or a finite threshold")
+            raise ValueError("nodes of trees must have either a set or a finite threshold")
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
             parts = {name: found[name][first:last] for name in OF_NODES}
@@ -284,4 +284,4 @@ def _check_leaves(packed: Packed) -> None:
             children = np.sort(packed.children[first:last], axis=None)
             expected = np.concatenate([np.arange(first - last - 1, 0), np.arange(1, last - first)])
             if not np.array_equal(children, expected):
-                raise ValueError("each node and leaf of its trees must have one parent")
+                raise ValueError("each node and leaf of a tree must have one parent")

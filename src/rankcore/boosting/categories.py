@@ -119,7 +119,7 @@ class Categories:
             whole &= column in known and len(set(values)) == len(values)
             whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
         if not whole:
-            raise ValueError("its categorical features are invalid")
+            raise ValueError("the categorical features must be different columns of the model")
         return cls(numbers, n_features, labels)
 
 

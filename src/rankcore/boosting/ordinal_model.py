@@ -169,9 +169,9 @@ class OrdinalSum:
         biases = read_fields(arrays, fields)["biases"]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
-            raise ValueError("its number of trees does not match its number of rounds")
+            raise ValueError("each round must have one tree, or one for each task")
         whole.packed().trees(n_features, zero_missing, form.n_scores)  # checks their structure
         if form.cumulative and (np.diff(biases, axis=1) < 0).any():
-            raise ValueError("its biases do not ascend")
+            raise ValueError("the array biases must ascend")
         parts = [whole.trees[i * n : (i + 1) * n] for i in range(form.n_scores)]
         return cls(form, [TreeSum(n_features, zero_missing, part) for part in parts], list(biases))

@@ -198,9 +198,9 @@ class StumpSum:
         arrays = read_fields({**arrays}, FIELDS)
         features = arrays["features"]
         if features.size and not 0 <= features.min() <= features.max() < n_features:
-            raise ValueError(f"features of its stumps must be below {n_features}")
+            raise ValueError(f"features of stumps must be below {n_features}")
         if (arrays["sides"] > 1).any():
-            raise ValueError("sides of its stumps must be 0 or 1")
+            raise ValueError("sides of stumps must be 0 or 1")
         return cls(
             n_features,
             zero_missing,

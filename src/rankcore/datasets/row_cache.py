@@ -125,7 +125,9 @@ class CachedRows(RowBlocks):
         self.size = sum(arrays[name].nbytes for name in PARTS)
         self._labels_checked = np.zeros(len(self._blocks), dtype=bool)
         if not self._arrays_fit():
-            raise ValueError(f"{self.path} is damaged: its arrays do not fit together")
+            raise ValueError(
+                f"{self.path} is damaged: the arrays do not fit together; create the cache again"
+            )
 
     def __repr__(self) -> str:
         known = self._stats

@@ -84,5 +84,5 @@ def restored(spec: ModelSpec, record: OnlineRecord) -> OnlineRecord:
     if best is not None and not 1 <= int(best) <= len(log):
         raise ValueError(f"the best pass must be in 1 .. {len(log)}; found {best!r}")
     if not are_counts(log, curve, record.counts) or (record.streaming and not record.log):
-        raise ValueError(f"its counts must be from 0 to {MOST_COUNTED}, with a pass to continue")
+        raise ValueError(f"counts must be from 0 to {MOST_COUNTED}, with a pass to continue")
     return record

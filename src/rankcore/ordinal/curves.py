@@ -261,12 +261,12 @@ def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) ->
     if "knots" not in arrays:
         thresholds = read_fields(arrays, {"curves": Field((1, k - 1))})["curves"][0]
         if (np.diff(thresholds) < 0).any():
-            raise ValueError("its array curves must ascend from rank to rank")
+            raise ValueError("the array curves must ascend from rank to rank")
         return CumulativeLogits(thresholds, slope)
     forms = {"knots": Field(("knots",)), "curves": Field(("knots", k - 1))}
     knots, above = read_fields(arrays, forms).values()
     if knots.size == 0 or not (np.diff(knots) > 0).all():
-        raise ValueError("its array knots must ascend")
+        raise ValueError("the array knots must ascend")
     return IsotonicCurves(knots, above)
 
 

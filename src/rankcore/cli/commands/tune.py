@@ -187,7 +187,7 @@ def _journal(path: Path) -> BaseStorage:
         if any("op_code" not in json.loads(line) for line in text.splitlines()):
             raise ValueError("a line has no op_code")
         if text and not text.endswith("\n"):  # Optuna would append to this line
-            raise ValueError("its last line is incomplete")
+            raise ValueError("the last line is incomplete")
         return JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(

@@ -340,10 +340,10 @@ class RankSVM(Ranker):
         log = restored_log(spec, FIGURES)
         objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
         if not isinstance(steps, int) or not 0 <= steps <= MOST_COUNTED:
-            raise ValueError(f"its n_iter must be a number of steps; found {steps!r}")
+            raise ValueError(f"n_iter of the model must be a number of steps; found {steps!r}")
         kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
         if (None if kernel is None else kernel["kind"]) != self.kernel:
-            raise ValueError("its kernel does not match its parameters")
+            raise ValueError("the kernel of the model must be that of the parameters")
         found = model.restored(kernel, spec.arrays, n_features)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(found, settings={}, log=log, validation=validation)

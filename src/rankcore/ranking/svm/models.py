@@ -127,14 +127,14 @@ class KernelModel:
         """Restore from metadata and arrays of a model file; ValueError if they are invalid."""
         kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
         if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
-            raise ValueError("the parameters of its kernel are invalid")
+            raise ValueError("the parameters of the kernel are invalid")
         support, coefficients = read_fields(arrays, FIELDS).values()
         n = support.size
         if (support < 0).any():
-            raise ValueError("its support must be row numbers of at least 0")
+            raise ValueError("the array support must be row numbers of at least 0")
         if kernel.kind == "precomputed":
             if (support >= n_features).any():
-                raise ValueError("its support must be below its number of features")
+                raise ValueError("the array support must be below the number of features")
             return cls(kernel, support, coefficients, None)
         if "vectors" in arrays:
             vectors: Any = np.ascontiguousarray(arrays["vectors"])
@@ -144,12 +144,12 @@ class KernelModel:
             vectors = sp.csr_array(parts, shape=(n, n_features))
             vectors.check_format(full_check=True)
             if not vectors.has_canonical_format:
-                raise ValueError("columns of its vectors must be ascending")
+                raise ValueError("columns of the support vectors must ascend")
             values = vectors.data
         if vectors.shape != (n, n_features) or values.dtype.kind != "f":
-            raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")
+            raise ValueError(f"support vectors have shape {vectors.shape} and dtype {values.dtype}")
         if not np.isfinite(values).all():
-            raise ValueError("its vectors must be finite")
+            raise ValueError("the support vectors must be finite; found NaN or infinity")
         return cls(kernel, support, coefficients, vectors)
 
     def score(self, rows: Rows) -> Floats:
