@@ -495,7 +495,7 @@ def new_state(kind: type[State], module, X, n_ranks: int = 6, **options) -> Stat
     return kind(module, X.shape[1], n_ranks, average=bool(kind.sums), **options)
 
 
-def test_every_option_matters_in_these_data(ordinal_trainer):
+def test_options_change_the_model(ordinal_trainer):
     X, y = problem(50)
     pa = {"update": "pa1", "C": 0.05}
     variants = [

@@ -286,7 +286,7 @@ def test_formats_with_one_score_reject_by_name(tmp_path, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("what", ["ranks", "probabilities"])
-def test_a_check_sees_other_answers(tmp_path, target, what):
+def test_check_detects_other_answers(tmp_path, target, what):
     needs(target)
     model = calibrated("PRank", "isotonic").fit(X, Y)
     options = {"dtype": "float64"} if target == "onnx" else {}

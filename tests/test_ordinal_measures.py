@@ -228,7 +228,7 @@ def test_all_measures_of_ranks_take_labels_lowest_first():
         np.testing.assert_array_equal(table, confusion_by_rank(ranks, guess, labels=range(4)))
 
 
-def test_the_table_of_measures_says_what_is_better():
+def test_table_of_measures_has_their_directions():
     y = [1, 2, 3, 4]
     for name, (measure, greater_is_better) in ORDINAL.items():
         assert measure.__name__ == name

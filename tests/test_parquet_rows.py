@@ -265,7 +265,7 @@ def test_other_files_are_no_tables(path, frame, tmp_path):
     with pytest.raises(ValueError, match="holds no examples"):
         rc.PRank().fit(open_rows(tmp_path / "empty.parquet"))
     frame.drop(columns=NAMES).to_parquet(tmp_path / "bare.parquet")
-    with pytest.raises(ValueError, match="has no columns of features beside label, qid"):
+    with pytest.raises(ValueError, match="has no columns of features besides label, qid"):
         open_rows(tmp_path / "bare.parquet")
     frame.assign(label=[None, *frame["label"][1:]]).to_parquet(tmp_path / "missing.parquet")
     with pytest.raises(ValueError, match="1 labels are missing in column 'label'"):

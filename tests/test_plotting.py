@@ -456,7 +456,7 @@ def test_a_row_among_thresholds(ax):
         assert end == pytest.approx(why.distances[why.nearest()])
 
 
-def test_one_style_and_given_axes_keep_the_users():
+def test_plots_keep_the_style_and_axes_of_users():
     assert rc.plotting.STYLE.is_file()
     before = dict(matplotlib.rcParams)
     ax = plot_comparison(FOUND)

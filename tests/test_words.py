@@ -338,7 +338,7 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_tools_of_scikit_learn_give_words_the_figures_of_integers(name):
+def test_scikit_learn_scores_words_as_integers(name):
     documented = tables()[name]
     compute, make = TOOLS[name]
     for k in (3, 2):

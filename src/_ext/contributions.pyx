@@ -82,7 +82,7 @@ def stumps(
     const double[::1] reference not None,
     double[::1] out not None,  # out, (n_values,): one number for each stored value, row by row
 ):
-    """Contribution of each stored value to the score of a sum of stumps, relative to a reference.
+    """Compute the contribution of each stored value to a sum of stumps, minus a reference.
 
     O(n_values * log thresholds of a column).
     """

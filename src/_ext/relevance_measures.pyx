@@ -21,7 +21,7 @@ cpdef enum Divisor:
 cdef double _first(
     const Query *q, int64_t depth, double rel, bint reciprocal
 ) noexcept nogil:
-    """Expectation of 1 or of 1/position for the first relevant document, 0 beyond `depth`.
+    """Return the expected 1 or 1/position of the first relevant document, 0 beyond `depth`.
 
     While none of a group of g has come up, the next is relevant with chance r / (those left).
     """
@@ -45,7 +45,7 @@ cdef double _first(
 cdef double _group_precisions(
     int64_t start, int64_t stop, int64_t last, int64_t r, int64_t before
 ) noexcept nogil:
-    """Expected sum of precisions at the relevant documents of positions start .. last - 1.
+    """Return the expected sum of precisions at relevant documents at start .. last - 1.
 
     The positions up to `stop` tie, r of their g documents are relevant, and so are `before` of
     those above. A position is relevant with chance r / g; then each of the others before it in
@@ -62,7 +62,7 @@ cdef double _group_precisions(
 cdef double _precisions(
     const Query *q, int64_t depth, double rel, bint together
 ) noexcept nogil:
-    """Sum of the precisions at the relevant documents of the first `depth` positions.
+    """Sum the precisions at the relevant documents of the first `depth` positions.
 
     If a group of tied documents stands together, each of its relevant ones has the precision at its
     end.
@@ -89,7 +89,7 @@ cdef double _precisions(
 
 
 cdef double _phi_sum(const Query *q, int64_t m, double rel) noexcept nogil:
-    """Sum of i / (position of the i-th relevant document) for i up to m.
+    """Sum i / (position of the i-th relevant document) for i up to m.
 
     A group that stays within the first m is a sum of precisions. In the group in which m ends, the
     chances of how many relevant ones have come up are carried from position to position: O(g m) for

@@ -211,7 +211,7 @@ cdef void _place_dense(
     const double *cuts, const int64_t *cut_bounds, bint zero_missing,  # in
     uint8_t *codes,  # out
 ) noexcept nogil:
-    """Eight rows at a time, whose searches are independent."""
+    """Bin dense rows, eight at a time for independent searches."""
     cdef int64_t i, k, m, f, n_cuts
     cdef int64_t found[8]
     cdef double values[8]

@@ -18,7 +18,7 @@ cdef inline double _satisfied(const Measure *m, double y) noexcept nogil:
 cdef inline double _group_stops(
     const Measure *m, const Query *q, int64_t start, int64_t stop, int64_t last, double *left
 ) noexcept nogil:
-    """Expected sum of chances to stop at start .. last - 1, each over its position.
+    """Return the expected sum of chances to stop at start .. last - 1, each over its position.
 
     The g positions up to `stop` tie, in any order; r of their documents may satisfy. products[i] is
     the expected probability to pass i of these. The loop keeps the distribution of the number of
@@ -99,7 +99,7 @@ cdef double _rbp(const Measure *m, const Query *q, int64_t relevant) noexcept no
 
 
 cdef double _rbp_residual(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Residual: maximum value of unjudged documents; 0 if there are none, as in trec_eval."""
+    """Return the maximum RBP of the unjudged documents; 0 without any, as in trec_eval."""
     cdef int64_t start = 0, stop, i, unjudged = 0, here
     cdef double value = 0.0, weight = 1.0, weights
     while start < q.n:

@@ -81,7 +81,11 @@ def test_clicks_below_the_list_are_left_out_with_a_warning(tmp_path):
 @pytest.mark.parametrize(
     ("queries", "events", "message"),
     [
-        ([*QUERIES, QUERIES[0]], EVENTS, "queries, line 5: query_id '1' was in a line before"),
+        (
+            [*QUERIES, QUERIES[0]],
+            EVENTS,
+            "queries, line 5: query_id must occur once; found '1' again",
+        ),
         ([{**QUERIES[0], "user_query": None}], EVENTS, "line 1: user_query must be a word"),
         ([{**QUERIES[0], "query_response_hit_ids": "a"}], EVENTS, "line 1: query_response_hit_ids"),
         (

@@ -67,7 +67,7 @@ def test_every_learner(tmp_path, learner, form, dtype):
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(clip=True), MaxAbsScaler()])
 @pytest.mark.parametrize("learner", [rc.PRank(), rc.OrdinalBoost(5)], ids=str)
-def test_scalers_in_front(tmp_path, scaler, learner):
+def test_scaled_models_predict(tmp_path, scaler, learner):
     model = make_pipeline(scaler, learner).fit(X, Y)
     found = saved(model, tmp_path)
     assert_answers_as(model, found, X)

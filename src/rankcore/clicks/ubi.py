@@ -90,7 +90,7 @@ def read_ubi(
     for record, where, line in _records(queries):
         query_id = _field(record, "query_id", where)
         if query_id in seen:
-            raise ValueError(f"{where}: query_id {query_id!r} was in a line before")
+            raise ValueError(f"{where}: query_id must occur once; found {query_id!r} again")
         seen.add(query_id)
         hits = record.get("query_response_hit_ids")
         if not isinstance(hits, list):

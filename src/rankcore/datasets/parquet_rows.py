@@ -123,7 +123,7 @@ class ParquetRows(FileRows):
                 f"{', '.join([*taken, *self.columns])}"
             )
         if not self.columns:
-            raise ValueError(f"{paths[0]} has no columns of features beside {', '.join(taken)}")
+            raise ValueError(f"{paths[0]} has no columns of features besides {', '.join(taken)}")
         super().__init__(paths, sum(map(os.path.getsize, paths)), dtype, len(self.columns), window)
         self.feature_names = np.array(self.columns, dtype=object)
 

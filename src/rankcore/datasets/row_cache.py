@@ -252,7 +252,7 @@ class CachedRows(RowBlocks):
             release(self._files[name].array[self._span(name, block)])
 
     def _blocks_of(self, name: str, chosen: list[int]) -> NDArray[Any]:
-        """Return the parts of an array that are some blocks', one after the other."""
+        """Concatenate the parts of an array that belong to some blocks."""
         parts = [self._files[name].array[self._span(name, block)] for block in chosen]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -60,7 +60,7 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
     lists = array.dtype == np.uint8 and ends.dtype == np.int64 and array.ndim == ends.ndim == 1
     ascend = lists and (ends[:1] >= 0).all() and (ends[1:] >= ends[:-1]).all()
     if not ascend or (ends[-1:] != array.size).any():
-        raise ValueError(f"the ends of the strings {name} do not fit their bytes")
+        raise ValueError(f"the strings {name} must end within their bytes, in ascending order")
     content, places = array.tobytes(), [0, *ends.tolist()]
     parts = (content[first:last] for first, last in pairwise(places))
     found: list[Any] = list(parts) if kind[:1] == "S" else [one.decode() for one in parts]
