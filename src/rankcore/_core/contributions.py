@@ -25,8 +25,7 @@ from rankcore._ext.trees import Trees
 # Values of row directions in trees kept in memory, and node visits between two checks for signals.
 _DIRECTIONS = 2**24
 _WALKS = 2**20
-# Arrays of stumps and of trees in the form of the kernels.
-STUMPS = ("offsets", "thresholds", "values", "missing", "at_zero")
+# Arrays of trees in the form of the kernels.
 TREES = ("offsets", "features", "children", "sides", "thresholds", "values", "sets", "words")
 
 
@@ -340,7 +339,16 @@ def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[A
 def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
     """Evaluate the step functions of all stored values, minus their value at a reference."""
     out = np.empty(rows.n_values)
-    kernels.stumps(rows, *(arrays[name] for name in STUMPS), reference, out)
+    kernels.stumps(
+        rows,
+        arrays["offsets"],
+        arrays["thresholds"],
+        arrays["values"],
+        arrays["missing"],
+        arrays["at_zero"],
+        reference,
+        out,
+    )
     return out
 
 

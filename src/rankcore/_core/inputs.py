@@ -195,8 +195,8 @@ def _dense_rows(X: Any, name: str, nan: bool) -> Rows:
 
 def _sparse_rows(X: Any, name: str, nan: bool) -> Rows:
     _check_shape(X.shape, name)
-    parts = (X.data, X.indices, X.indptr) if X.format == "csr" else _csr_parts(X)
-    return _checked_csr(*parts, X.shape, name, nan)
+    data, indices, indptr = (X.data, X.indices, X.indptr) if X.format == "csr" else _csr_parts(X)
+    return _checked_csr(data, indices, indptr, X.shape, name, nan)
 
 
 def _csr_parts(X: Any) -> tuple[Any, Any, Any]:

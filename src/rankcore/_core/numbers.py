@@ -106,13 +106,14 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     of products are exact.
     """
     if groups is None:
-        return scaled_from(weights, *extremes(weights))
+        least, maximum = extremes(weights)
+        return scaled_from(weights, least, maximum)
     n_groups = int(groups.max(initial=-1)) + 1
-    maximum, least = np.zeros(n_groups), np.full(n_groups, np.inf)
-    np.maximum.at(maximum, groups, weights)
-    np.minimum.at(least, groups, np.where(weights > 0, weights, np.inf))
-    found = _times_power(weights, -np.frexp(maximum)[1][groups])
-    equal = (least == maximum)[groups]
+    highest, lowest = np.zeros(n_groups), np.full(n_groups, np.inf)
+    np.maximum.at(highest, groups, weights)
+    np.minimum.at(lowest, groups, np.where(weights > 0, weights, np.inf))
+    found = _times_power(weights, -np.frexp(highest)[1][groups])
+    equal = (lowest == highest)[groups]
     found[equal] = weights[equal] > 0
     return found
 

@@ -278,11 +278,12 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
         ids = whole.ids if layout.docid else None
         return Rows(whole.X, y, whole.qid, ids, origin=(origin,))
     if data != "-" and is_parquet(data):
-        table = ParquetRows([data], np.float64, 1, *layout.named, layout.labelled)
-        X, y, qid, ids = table.load()
+        label, qid, columns = layout.named
+        table = ParquetRows([data], np.float64, 1, label, qid, columns, layout.labelled)
+        X, y, queries, ids = table.load()
         _check_width(data, X.shape[1], layout)
         origin = Origin(data, X.shape[0], table.columns)
-        return Rows(X, _whole(y), qid, ids if layout.docid else None, origin=(origin,))
+        return Rows(X, _whole(y), queries, ids if layout.docid else None, origin=(origin,))
     options = Options(zero_based=layout.zero_based, docid=layout.docid, ensure_all_finite=False)
     source: Any = sys.stdin.buffer if data == "-" else data
     loaded = load(source, options, title(data), bar.reading)

@@ -195,6 +195,16 @@ def _log_odds(rows: Comparisons) -> Floats:
     return np.asarray(np.log((won + 1) / (total - won + 1)))
 
 
+@dataclass(frozen=True)
+class _Outcomes:
+    """Outcomes of comparisons by the model."""
+
+    utility: Floats  # of the first item, minus that of the second
+    log_z: Floats  # logarithm of the normaliser of the probabilities
+    win: Floats  # probability that the first item wins
+    loss: Floats  # that the second does
+
+
 class _Problem:
     """Posterior of strengths and effects, given reliabilities."""
 
@@ -213,7 +223,7 @@ class _Problem:
         if self._ties:
             precision[-1] = 1 / _TIE_SCALE**2
         self.precision = precision
-        self._last: tuple[Floats, Any] | None = None  # parameters and their outcomes
+        self._last: tuple[Floats, _Outcomes] | None = None  # parameters and their outcomes
 
     def _utility(self, parameters: Floats) -> Floats:
         """Return the utilities before the factor of the judge."""
@@ -223,8 +233,8 @@ class _Problem:
             utility = utility + parameters[n : n + len(self._columns)] @ self._columns
         return np.asarray(utility)
 
-    def _outcomes(self, parameters: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the utilities, the logarithm of Z, and the probabilities of win and loss."""
+    def _outcomes(self, parameters: Floats) -> _Outcomes:
+        """Return the probable outcomes of the comparisons."""
         if self._last is not None and self._last[0] is parameters:
             return self._last[1]
         x = self._slope * self._utility(parameters)
@@ -235,14 +245,16 @@ class _Problem:
         total = up + down
         if self._ties:
             total = total + np.exp(parameters[-1] - high)
-        self._last = parameters, (x, high + np.log(total), up / total, down / total)
-        return self._last[1]
+        found = _Outcomes(x, high + np.log(total), up / total, down / total)
+        self._last = parameters, found
+        return found
 
     def value(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the negative log-posterior and its gradient."""
         rows = self.rows
-        x, log_z, win, loss = self._outcomes(parameters)
-        total = float(rows.weight @ (log_z - (rows.degree - 0.5) * x))
+        at = self._outcomes(parameters)
+        win, loss = at.win, at.loss
+        total = float(rows.weight @ (at.log_z - (rows.degree - 0.5) * at.utility))
         steep = rows.weight * self._slope * ((win - loss) / 2 - (rows.degree - 0.5))
         gradient = self._gather(steep, parameters.size)
         if rows.tie is not None:
@@ -262,7 +274,8 @@ class _Problem:
     def second(self, parameters: Floats) -> _Second:
         """Return the second derivative."""
         rows, n, size = self.rows, self.rows.n, parameters.size
-        _, _, win, loss = self._outcomes(parameters)
+        at = self._outcomes(parameters)
+        win, loss = at.win, at.loss
         slope = (win - loss) / 2
         curve = rows.weight * self._slope**2 * ((win + loss) / 4 - slope**2)
         if n <= _DENSE:
@@ -285,7 +298,8 @@ class _Problem:
 
     def noise(self, parameters: Floats, rng: np.random.Generator) -> Floats:
         """Return a normal vector whose covariance is the second derivative, up to ties."""
-        _, _, win, loss = self._outcomes(parameters)
+        at = self._outcomes(parameters)
+        win, loss = at.win, at.loss
         curve = self.rows.weight * self._slope**2 * ((win + loss) / 4 - ((win - loss) / 2) ** 2)
         found = self._gather(np.sqrt(curve) * rng.standard_normal(curve.size), parameters.size)
         return found + np.sqrt(self.precision) * rng.standard_normal(parameters.size)
@@ -315,7 +329,8 @@ class _Problem:
         assert rows.judge is not None
         for _ in range(50):
             self._slope, self._last = slopes[rows.judge], None
-            _, _, win, loss = self._outcomes(parameters)
+            at = self._outcomes(parameters)
+            win, loss = at.win, at.loss
             lean = (win - loss) / 2
             gradient = rows.weight * utility * (lean - (rows.degree - 0.5))
             curve = rows.weight * utility**2 * ((win + loss) / 4 - lean**2)

@@ -105,7 +105,8 @@ def weigh_clicks(
     for name in ("sample_weight", "pairs", "pairs_weight"):
         if getattr(data, name) is not None:
             raise ValueError(f"propensity sets the weights of pairs; found {name} as well: omit it")
-    X, y, qid, group = data.X, data.y, data.qid, data.group
+    X, y = data.X, data.y
+    qid, group = data.qid, data.group
     if isinstance(X, RowBlocks):
         raise ValueError("propensity requires rows in memory; found rows on disk")
     X, qid = take_queries(X, qid, group)

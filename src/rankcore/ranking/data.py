@@ -67,7 +67,8 @@ def ranking_source(
     ``whole`` reads X, y and qid from rows on disk; None if the learner reads windows. Without
     queries and pairs, those of the window are None, which causes a warning unless ``one_query``.
     """
-    X, y, qid, group = data.X, data.y, data.qid, data.group
+    X, y = data.X, data.y
+    qid, group = data.qid, data.group
     blocks = X if isinstance(X, RowBlocks) else None
     if blocks is not None:
         check_alone(y=y, qid=qid, group=group, sample_weight=data.sample_weight)

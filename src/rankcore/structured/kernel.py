@@ -358,7 +358,8 @@ class KernelStructuredPerceptron(StructuredLearner):
             block = slice(int(edges[start]), int(edges[stop]))
             bound, among = self._bind(state, rows, row_order, block, first, slot_of)
             for place in range(start, stop):
-                parts = slice(*(int(edge - edges[start]) for edge in edges[place : place + 2]))
+                within = edges[place : place + 2] - edges[start]
+                parts = slice(int(within[0]), int(within[1]))
                 yield self._learn(state, examples, int(order[place]), bound, parts, among)
             dual.check_diagonal(self, arrays, before)
             start = stop

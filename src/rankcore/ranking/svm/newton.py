@@ -143,8 +143,11 @@ def newton_steps(
     C, tol, max_iter = model.C, model.tol, int(model.max_iter)
     hinge = model.loss == "hinge"
     width = FIRST_WIDTH if hinge else 0.0
-    w, best, lowest, dual, least = start, start, np.inf, -np.inf, 0.0
-    products, steps, first_norm, norm, value = 0, 0, 0.0, np.inf, np.inf
+    w = best = start
+    lowest = norm = value = np.inf
+    dual, least = -np.inf, 0.0
+    products = steps = 0
+    first_norm = 0.0
     stuck = moved = False
     while True:
         terms = Terms.smooth_hinge(C, width) if hinge else Terms.squared_hinge(C)
@@ -245,7 +248,8 @@ def _step_length(
             wp + t * pp + float(found.slopes @ ray),
         )
 
-    low, slope_low, high, slope_high = 0.0, start, 0.0, 0.0
+    low, slope_low = 0.0, start
+    high, slope_high = 0.0, 0.0
     t, last = 1.0, 0
     for _ in range(MOST_TRIALS):
         reached, slope = look(t)
