@@ -144,7 +144,7 @@ def kernels(kind: str) -> dict[str, Fit]:
 def rankers(kind: str) -> dict[str, Fit]:
     """Rankers."""
     found = {
-        "PairwisePerceptron, before": ours(rc.PairwisePerceptron, feature_scale=None),
+        "PairwisePerceptron, before": ours(rc.PairwisePerceptron, standardize=False),
         "PairwisePerceptron": ours(rc.PairwisePerceptron),
         "RankSVM": without_seed(rc.RankSVM),
         "RankBoost": ours(rc.RankBoost),

@@ -26,7 +26,7 @@ FORMS = [np.asarray, sp.csr_array]
 
 
 def perceptron(variant="last", solver="auto", **params):
-    defaults = {"margin": 0.0, "shuffle": False, "max_iter": 2}
+    defaults = {"margin": 0.0, "shuffle": False, "max_iter": 2, "standardize": False}
     return solved_by(solver, rc.PairwisePerceptron(variant, **{**defaults, **params}))
 
 

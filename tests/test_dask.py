@@ -202,10 +202,12 @@ def test_shards_are_merged_after_each_pass(name, client, rows):
 def test_average_of_pairs_counts_every_success_once(client, queries):
     X, y, qid = queries
     bX, by, bq = blocks(3, X, y, qid)
-    model = rd.PairwisePerceptron(max_iter=1, shuffle=False)
+    model = rd.PairwisePerceptron(max_iter=1, shuffle=False, standardize=False)
     model.fit(bX, by, qid=bq, n_shards=3)
     ones = [
-        rc.PairwisePerceptron(max_iter=1, shuffle=False).fit(X[part], y[part], qid=qid[part])
+        rc.PairwisePerceptron(max_iter=1, shuffle=False, standardize=False).fit(
+            X[part], y[part], qid=qid[part]
+        )
         for part in (slice(a, a + 240) for a in (0, 240, 480))
     ]
     successes = [one._state.model.times() for one in ones]
@@ -217,6 +219,20 @@ def test_average_of_pairs_counts_every_success_once(client, queries):
         model.set_params(variant="last").coef_, np.mean(last, axis=0), rtol=1e-9
     )
     assert model.history_["mistakes"] == [sum(mistakes)]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_pairs_are_learned_with_the_deviations_of_all_shards(form, client, queries):
+    X, y, qid = queries
+    X = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
+    scales = 10.0 ** np.arange(X.shape[1]).clip(max=6)
+    models = []
+    for standardize, rows in [("auto", X * scales), (False, X / X.std(axis=0))]:
+        bX, by, bq = blocks(3, form(rows), y, qid)
+        model = rd.PairwisePerceptron(max_iter=2, random_state=0, standardize=standardize)
+        models.append(model.fit(bX, by, qid=bq, n_shards=3))
+    found, expected = models[0].coef_ * (X * scales).std(axis=0), models[1].coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [*ORDINAL, "PairwisePerceptron"])

@@ -231,7 +231,7 @@ def test_dominating_features_are_named(form):
     for learner in (
         rc.PRank(),
         rc.CuSumRank(),
-        rc.PairwisePerceptron(feature_scale=None),
+        rc.PairwisePerceptron(standardize=False),
         rc.RankSVM(),
         rc.RankSVM(kernel="rbf"),
         rc.RankSVMCV([0.1], cv=2),

@@ -20,15 +20,10 @@ from rankcore._ext._pair_state cimport (
 from rankcore._ext.online_model cimport OnlineModel
 from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row
 
-from rankcore._ext.online_model import UNKNOWN, Array, are_counts
+from rankcore._ext.online_model import STANDARDIZED, UNITS, Array, are_counts
 
 # Initial room for members: at most so many, and so many numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
-
-
-def first_scale(settings):
-    """Return the factors of features; `UNKNOWN` for "auto"."""
-    return UNKNOWN if settings["feature_scale"] == "auto" else 1.0
 
 
 @final
@@ -38,8 +33,9 @@ cdef class PairModel(OnlineModel):
     ``clock`` has the successes of the current hypothesis and of all, without those in the current
     unit, and this unit. ``counts`` has the pairs, mistakes and visits of queries so far, the number
     of members, and the successes of the current hypothesis and of all in the current unit.
-    ``scale`` has the factors of features while learning, powers of two; all weights are those of
-    features without factors.
+    ``scale`` has the factors of features while learning, by their moments, see `Moments`; all
+    weights are those of features as they are, so that they stay the same when factors change.
+    Without factors the axis "standardized" is empty.
 
     The axis "room" is the capacity for members. With a criterion, ``values`` are its values for
     them, and ``longest`` are the largest numbers of successes so far, descending.
@@ -52,7 +48,9 @@ cdef class PairModel(OnlineModel):
         "members": Array("room", "features", past=True),
         "successes": Array("room"),
         "born": Array("room", dtype="int64"),
-        "scale": Array("features", first=first_scale),
+        "scale": Array(STANDARDIZED, first=lambda settings: 1.0),
+        "column_moments": UNITS["column_moments"],
+        "column_totals": UNITS["column_totals"],
     }
     averages = True
 
@@ -62,7 +60,10 @@ cdef class PairModel(OnlineModel):
         room = max(1, min(ROOM, ROOM_VALUES // n_features))
         if settings["capacity"] is not None:
             room = min(room, settings["capacity"])
-        return cls(n_features, 2, settings, room=room)
+        model = cls(n_features, 2, settings, room=room)
+        if not settings["standardize"]:
+            model.leave_alone()
+        return model
 
     def declare(self, arrays):
         if not self.settings["judged"]:
@@ -128,6 +129,9 @@ cdef class PairModel(OnlineModel):
         successes = self["successes"]
         if not are_counts(self["counts"], self["born"]) or (successes < 0).any():
             raise ValueError("the counts and successes of the model must be >= 0")
+        scale = self["scale"]
+        if scale.size not in (0, self.n_features) or not (scale > 0).all():
+            raise ValueError("the array scale must have a factor > 0 for each feature, or none")
 
     def saved(self):
         """Return the arrays that determine the model, without free room."""
@@ -172,10 +176,21 @@ cdef class PairModel(OnlineModel):
         self["born"][slot] = counts[1]
         self["values"][slot] = value
 
+    @property
+    def has_factors(self):
+        """Whether features have factors."""
+        return self["scale"].size > 0
+
+    def leave_alone(self):
+        """Use features as they are from now on."""
+        empty = {"scale": np.empty(0), "column_moments": np.empty((4, 0))}
+        self.take_arrays({**self.saved(), **empty, "column_totals": np.zeros(3)})
+
     def keep_features(self, n_features):
         """Return a model of the first features."""
         arrays = {
-            name: array[..., :n_features].copy() if "features" in self.forms[name].axes else array
+            name: array[..., :n_features].copy()
+            if {"features", STANDARDIZED} & {*self.forms[name].axes} else array
             for name, array in self.saved().items()
         }
         return type(self)(n_features, 2, self.settings, arrays)

@@ -18,8 +18,8 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.scales import SPARSE, deviations_of, moments_of
-from rankcore._core.sources import Window
+from rankcore._core.scales import SPARSE
+from rankcore._core.sources import Window, rows_of_weight
 from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._estimators import Watching
@@ -30,9 +30,9 @@ from rankcore.ordinal.standardizing import standardize_by
 from rankcore.ordinal.training import OnlineLearner, partial_fit_online
 from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
-from rankcore.ranking.feature_scale import fix_feature_scale
 from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.perceptron_training import PairwiseLearner
+from rankcore.ranking.standardizing import scale_by
 
 
 def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any) -> Any:
@@ -74,11 +74,11 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
         )
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, generator)
-
-    def deviations() -> NDArray[np.float64]:
-        return deviations_of(np.sum(rows.shards.gather(moments), axis=0), rows.n_rows)
-
-    fix_feature_scale(state.model, deviations, lambda: rows.share_of_nonzero)
+    if state.model.has_factors:
+        total = Moments(rows.n_features)
+        for more in rows.shards.gather(moments):
+            total.combine(more)
+        scale_by(state.model, None if total.sparse else total)
     if model.balance == "query" and rows.weighted:
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query
@@ -189,7 +189,8 @@ def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
             shard, shuffled(group_rows(shard.qid, n), rng) if in_queries else rng.permutation(n)
         )
     if in_queries:
-        learner.partial_fit(shard.X, shard.y, qid=shard.qid, sample_weight=shard.weights)
+        given = Window(shard.X, shard.y, None, 0, 0, shard.weights)
+        learner._learn_more(given, shard.qid, follow=False)  # with the same factors on all shards
     else:
         learner.class_weight = None  # a factor of the weights already
         # In the same units on all shards.
@@ -210,9 +211,10 @@ def shard_moments(shard: Shard) -> Moments:
     return Moments(rows.n_features).add(rows, shard.weights)
 
 
-def moments(shard: Shard) -> NDArray[np.float64]:
-    """Return the sums of the features of a shard and of their squares."""
-    return moments_of(as_rows(shard.X))
+def moments(shard: Shard) -> Moments:
+    """Return the moments of the rows of a shard that have a positive weight."""
+    rows = rows_of_weight(as_rows(shard.X), shard.weights)
+    return Moments(rows.n_features).add(rows)
 
 
 def divide_weights(shard: Shard, by: float) -> Shard:

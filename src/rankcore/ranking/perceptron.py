@@ -35,8 +35,6 @@ from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking.base import Ranker
 from rankcore.ranking.data import RankingData, ranking_source
-from rankcore.ranking.feature_scale import fix_by_rows
-from rankcore.ranking.pairs import weighted_rows
 from rankcore.ranking.perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking.perceptron_training import (
     FIGURES,
@@ -45,6 +43,7 @@ from rankcore.ranking.perceptron_training import (
     pairing_of,
     run_pass,
 )
+from rankcore.ranking.standardizing import parts_of_stream
 from rankcore.ranking.validation import METRIC, Validation, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
@@ -99,11 +98,12 @@ class PairwisePerceptron(Ranker):
         Maximum number of voters of "voted", those with the most successes. "auto": 5000, or fewer
         that fit in 32 MB, with a warning if they have less than half of the successes. None:
         unlimited.
-    feature_scale : {"auto"}, optional, default="auto"
-        "auto": if the standard deviations of the features in the rows of the first call differ by a
-        factor of 64 or more, learn from features multiplied by powers of two, which bring all
-        deviations near 1, and multiply the weights by the same: ``coef_`` is for features as given.
-        Rows of which at most an eighth of the values are not 0 are not scaled. None: never scale.
+    standardize : {"auto", False}, default="auto"
+        "auto": learn from features divided by their standard deviations, without a copy of X;
+        ``coef_`` is for features as given. Columns of 0 and 1 are not divided, nor are rows of
+        which at most an eighth of the values are not 0. In ``partial_fit`` deviations are those of
+        all rows so far, renewed each time their number reaches a power of two. False: learn from
+        features as given.
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
@@ -154,8 +154,7 @@ class PairwisePerceptron(Ranker):
     vector separates all pairs by g. If data are not separable, hypotheses without a margin are
     short-lived, and their successes are not informative; with a margin, the weights grow until only
     close pairs change them. Steps are proportional to the features, and the margin is in units of
-    the score, so features should be on one scale; ``feature_scale`` does so where they differ
-    widely, with a copy of X.
+    the score, so features should be on one scale, as ``standardize`` puts them.
 
     Scores of a query are computed in the cheapest of three ways. With the query's Gram matrix, a
     mistake updates all of them by n_docs multiplications, and a pair costs a comparison; with
@@ -236,7 +235,7 @@ class PairwisePerceptron(Ranker):
         count: Literal["pair", "query"] = "pair",
         quality: str | Callable[..., float] | None = None,
         max_hypotheses: int | str | None = "auto",
-        feature_scale: Literal["auto"] | None = "auto",
+        standardize: Literal["auto", False] = "auto",
         early_stopping_rounds: int | None = None,
         eval_metric: Measures = "ndcg@10",
         memory_limit: int = 2**31,
@@ -253,7 +252,7 @@ class PairwisePerceptron(Ranker):
         self.count = count
         self.quality = quality
         self.max_hypotheses = max_hypotheses
-        self.feature_scale = feature_scale
+        self.standardize = standardize
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.memory_limit = memory_limit
@@ -295,7 +294,8 @@ class PairwisePerceptron(Ranker):
         """Continue learning with one pass over more queries, in the given order.
 
         The model does not depend on the division of queries into calls, and with ``shuffle=False``
-        is that of ``fit`` with ``max_iter=1``. All rows of a query must be in one call.
+        and ``standardize=False`` is that of ``fit`` with ``max_iter=1``. All rows of a query must
+        be in one call.
 
         Parameters
         ----------
@@ -330,6 +330,12 @@ class PairwisePerceptron(Ranker):
             If input is invalid, the number of features differs, or a parameter that the model
             depends on has changed. A failed or interrupted call does not change the estimator.
         """
+        unchecked: Any = X
+        given = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
+        return self._learn_more(given, qid, group)
+
+    def _learn_more(self, given: Window, qid: Any, group: Any = None, follow: bool = True) -> Self:
+        """Learn the queries of a window; ``follow`` their deviations, or keep the factors."""
         self._check_params()
         if isinstance(self.quality, str):
             raise ValueError(
@@ -337,10 +343,10 @@ class PairwisePerceptron(Ranker):
                 f"partial_fit; found {self.quality!r}, which requires the eval_set of fit"
             )
         first = not self.__sklearn_is_fitted__()
-        X, qid = take_queries(X, qid, group)
+        X, qid = take_queries(given.rows, qid, group)
         rows = as_rows(X) if first else self._more_rows(X)
         queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
-        window = Window(rows, y, queries, 0, 0, sample_weight, pairs, pairs_weight)
+        window = replace(given, rows=rows, queries=queries)
         pairing, skipped, largest = pairing_of(self, window, in_part=True)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
@@ -350,14 +356,16 @@ class PairwisePerceptron(Ranker):
             # Within a query, weights lag behind the counts: an interrupted copy is discarded.
             fitted, state = copy(self), self._state.working_copy()
             fitted._state = state
-        if first:
-            fix_by_rows(state.model, weighted_rows(window))
-        data = bind_pairs(fitted, pairing, rows)
         state.forget_after(fitted.__dict__.pop("best_iteration_", None))
         state.stream([0] * len(FIGURES))
         state.log[-1][4] += skipped
         fitted._largest_query = max(fitted._largest_query, largest)
-        run_pass(fitted, data, pairing, np.arange(pairing.n_pairs.size), self._quality(None))
+        parts: Iterable[tuple[int, int]] = [(0, pairing.n_pairs.size)]
+        if follow:
+            parts = parts_of_stream(state.model, rows, pairing)
+        for start, stop in parts:
+            data = bind_pairs(fitted, pairing, rows)
+            run_pass(fitted, data, pairing, np.arange(start, stop), self._quality(None))
         self._replace_with(fitted)
         return self
 
@@ -375,7 +383,7 @@ class PairwisePerceptron(Ranker):
             "count": self.count,
             "shuffle": bool(self.shuffle),
             "judged": self.quality is not None,
-            "feature_scale": self.feature_scale,
+            "standardize": self.standardize,
         }
 
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:

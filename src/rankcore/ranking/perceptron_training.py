@@ -21,7 +21,6 @@ from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
 from rankcore.ranking.data import HeldOut
-from rankcore.ranking.feature_scale import fix_by_rows, fix_feature_scale
 from rankcore.ranking.pairs import (
     Pairing,
     check_useful,
@@ -30,6 +29,7 @@ from rankcore.ranking.pairs import (
     weighted_rows,
 )
 from rankcore.ranking.perceptron_state import PairwiseState
+from rankcore.ranking.standardizing import moments_of_fit, scale_by
 
 # Logged figures of each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
@@ -79,11 +79,11 @@ class PairwiseLearner(Learner):
                     f"the checkpoint has {resumed.n_features_in_} features, but the data have "
                     f"{n_features}"
                 )
-        if known:
-            fix_feature_scale(state.model, source.deviations, source.share_of_nonzero)
-            if (state.model["scale"] == 1).all():
-                columns = source.columns_off_scale(centred=True)
-                warn_of_scales(columns, source.names, type(model).__name__)
+        elif state.model.has_factors:
+            scale_by(state.model, moments_of_fit(source, n_features, known))
+        if known and not state.model.has_factors:
+            columns = source.columns_off_scale(centred=True)
+            warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
         self.fitted = model._fitted_copy(source.given, n_features, state, _largest_query=largest)
@@ -100,7 +100,7 @@ class PairwiseLearner(Learner):
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """Implement `Learner.learn`."""
-        fitted, state = self.fitted, self.fitted._state
+        fitted = self.fitted
         pairing, skipped, passes = self._pairing, 0, self.n_iterations
         if pairing is None:
             if window.queries is None:
@@ -110,7 +110,6 @@ class PairwiseLearner(Learner):
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
             self._note_ties(window.rows, pairing)
-            fix_by_rows(state.model, window.rows)
             data = bind_pairs(fitted, pairing, window.rows)
         else:
             skipped = self._skipped
@@ -257,7 +256,7 @@ def bind_pairs(model: Any, pairing: Pairing, rows: Rows, passes: int = 1) -> ker
         zeros_by_line((size,)),
         lexicographic,
         state.seed,
-        None if (scale == 1).all() else scale,
+        scale if scale.size else None,
     )
 
 

@@ -1,0 +1,89 @@
+"""Standardised features of rankers: factors of columns from the moments of rows.
+
+Documents of a query are compared with each other, so that means of columns do not matter: only
+their deviations do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore._core.scales import SPARSE
+from rankcore._core.sources import Source
+from rankcore._core.standardization import Moments
+from rankcore._ext.pair_model import PairModel
+from rankcore._ext.rows import Rows
+from rankcore.ranking.pairs import Pairing, weighted_rows
+
+# Columns of other deviations are left alone: their squares are not float64.
+SAFE = (1e-100, 1e100)
+# Rows of a stream after which those that are left alone are left alone for good, so that the
+# moments of many columns need neither time nor memory.
+DECIDED_ROWS = 64
+
+
+def factors_of(moments: Moments) -> Floats:
+    """Return what columns are multiplied by: 1 / deviation, or 1 for those that are left alone."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite moments are not safe
+        deviation = moments.units().deviation
+    safe = (deviation >= SAFE[0]) & (deviation <= SAFE[1])
+    return 1 / np.where(safe, deviation, 1.0)
+
+
+def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | None:
+    """Return the moments of the rows of a fit that have a positive weight; None for sparse rows.
+
+    ``known`` is whether the source has statistics of its rows, which tell without a pass over them
+    whether they are sparse.
+    """
+    if known and source.share_of_nonzero() <= SPARSE:
+        return None
+    moments = Moments(n_features)
+    for window in source.windows(n_features, None):
+        moments.add(weighted_rows(window))
+    return None if moments.sparse else moments
+
+
+def scale_by(model: PairModel, moments: Moments | None) -> None:
+    """Set the factors of a new model by the moments of rows, or leave these alone."""
+    if moments is None:
+        model.leave_alone()
+        return
+    model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
+    model["scale"][...] = factors_of(moments)
+
+
+def parts_of_stream(model: PairModel, rows: Rows, pairing: Pairing) -> Iterator[tuple[int, int]]:
+    """Yield ranges of queries that are learned with the same factors, which are set before each.
+
+    Factors are those of all rows of queries with pairs so far. They change at the first query with
+    which these are a power of two or more, so that they do not depend on the cut into calls.
+    """
+    start, n_queries = 0, pairing.n_pairs.size
+    if model.has_factors:
+        moments = Moments(model.n_features, model["column_moments"], model["column_totals"])
+        for k in range(n_queries):
+            before = moments.n_rows
+            _add(moments, rows, pairing.docs[pairing.bounds[k] : pairing.bounds[k + 1]])
+            if moments.n_rows.bit_length() == before.bit_length():
+                continue
+            if start < k:
+                yield start, k
+            start = k
+            if moments.sparse and moments.n_rows >= DECIDED_ROWS:
+                model.leave_alone()
+                break
+            model["scale"][...] = factors_of(moments)
+    if start < n_queries:
+        yield start, n_queries
+
+
+def _add(moments: Moments, rows: Rows, docs: NDArray[np.int64]) -> None:
+    """Add rows, in their order; usually these are neighbours."""
+    docs = np.sort(docs)
+    for run in np.split(docs, np.flatnonzero(np.diff(docs) != 1) + 1):
+        moments.add(rows, None, int(run[0]), int(run[-1]) + 1)
