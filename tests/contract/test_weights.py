@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from declared import ONLINE, SAVED_RANKERS, learns_from, walk
+from declared import ONLINE, SAVED_RANKERS, as_they_are, learns_from, walk
 from rankcore._core.declaration import declaration_of
 from rankcore.ordinal._members import least_draws
 from reference.ensemble import uniform32
@@ -181,7 +181,7 @@ def test_classes_weigh_as_their_rows_would(learner):
 def test_weights_of_a_stream(learner):
     X, y = data()
     weights = np.random.default_rng(2).integers(0, 3, size=len(y)).astype(float)
-    base = clone(learner).set_params(max_iter=1, shuffle=False)
+    base = as_they_are(learner).set_params(max_iter=1, shuffle=False)
     for name in ("threshold_scale", "intercept_scaling"):
         if name in base.get_params():
             base.set_params(**{name: 1.0})

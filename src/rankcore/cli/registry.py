@@ -59,6 +59,7 @@ PUBLISHED = {
     "margin": 0.0,
     "max_iter": 1,
     "shuffle": False,
+    "standardize": False,
 }
 
 # One line here adds a learner to --model and the demo.

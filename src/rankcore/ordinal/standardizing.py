@@ -25,6 +25,9 @@ FIRST_ROWS = 16
 # Rows of a stream after which those that are left alone are left alone for good, so that the
 # moments of many columns need neither time nor memory.
 DECIDED_ROWS = 64
+# Weights of rows up to which their products with squares of usual values do not overflow; larger
+# ones are relative to the largest.
+LARGEST_WEIGHT = 1e100
 
 
 def moments_of(model: Any) -> Moments:
@@ -82,6 +85,8 @@ def standardize_fit(
         model.leave_alone()
         return
     moments = Moments(model.n_features)
+    if of_rows is not None and of_rows.max() > LARGEST_WEIGHT:
+        of_rows = of_rows / of_rows.max()
     for window in source.windows(model.n_features, None):
         weights = of_rows
         if of_classes is not None:
