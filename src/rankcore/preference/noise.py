@@ -35,9 +35,8 @@ Ints = NDArray[np.int32]
 
 CHAINS = 8
 # Two numbers for each: of beta distributions, but mean and standard deviation for slope and bias.
-# Rates have the prior of Jeffreys; of the slope not even the order of magnitude is known, so that
-# errors may be those of a coin, depend on distances, or not depend on them.
-_PRIORS = np.array([0.5, 0.5, 4, 4, np.log(6), 4, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
+# Lapse rates near 0 (no errors) and near 1 (a coin) are likelier than those between.
+_PRIORS = np.array([0.3, 0.7, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
 _POSITIVE = 0.9  # prior probability that one of several judges is not an adversary
 _START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
 # Answers that a given error rate counts for.

@@ -90,7 +90,7 @@ class Ratings:
     >>> ratings.scores.round(2), ratings.standard_errors.round(2)
     (array([ 0.91, -0.46, -0.46]), array([0.85, 0.7 , 0.7 ]))
     >>> ratings.place_interval().tolist()
-    [[1, 2], [1, 3], [1, 3]]
+    [[1, 3], [1, 3], [1, 3]]
     """
 
     items: NDArray[Any]
@@ -206,8 +206,8 @@ class Ratings:
         Returns
         -------
         ndarray of intp, shape (n, 2)
-            The shortest ones with at least this probability; since places are whole numbers, it is
-            often larger.
+            A place before the interval has at most a probability of (1 - level) / 2, as has one
+            after it: since places are whole numbers, intervals cover more than ``level``.
 
         Raises
         ------
@@ -215,15 +215,8 @@ class Ratings:
             For a level out of range.
         """
         check_level(level)
-        drawn = np.sort(self._places, axis=0)
-        inside = max(1, int(np.ceil(level * len(drawn))))
-        widths = drawn[inside - 1 :] - drawn[: len(drawn) - inside + 1]
-        # Of intervals with the same width, the one in the middle.
-        shortest = widths == widths.min(axis=0)
-        middle = (shortest.cumsum(axis=0) > (shortest.sum(axis=0) - 1) // 2).argmax(axis=0)
-        columns = np.arange(self.scores.size)
-        low, high = drawn[middle, columns], drawn[middle + inside - 1, columns]
-        return np.stack([low, high], axis=1).astype(np.intp) + 1
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        return np.quantile(self._places, tails, axis=0, method="inverted_cdf").T.astype(np.intp) + 1
 
     def expected_inversions(self) -> float:
         """Return the expected fraction of the pairs in the wrong order in `ranking`.
