@@ -196,7 +196,7 @@ def test_posterior_is_that_of_a_grid():
         model.add_pair(0, 1, 1.0)
     for _ in range(2):
         model.add_pair(1, 0, 0.0)
-    drawn = [model.report() for _ in range(20)]
+    drawn = [model.update() for _ in range(1000)]
     apart = np.concatenate([draws.theta[:, 0] - draws.theta[:, 1] for draws in drawn])
     # theta_0 - theta_1 ~ N(0, 2); copies as in the kernel: the first answer, five that agree with
     # it, one shown in the other order that agrees, and one that agrees with that.
