@@ -184,7 +184,7 @@ class PairwisePerceptron(Ranker):
     >>> X = [[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]]
     >>> y, qid = [1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 2, 2, 2, 2]
     >>> model = rc.PairwisePerceptron("committee", committee_size=2, margin=0, shuffle=False,
-    ...                               max_iter=2).fit(X, y, qid=qid)
+    ...                               max_iter=2, standardize=False).fit(X, y, qid=qid)
     >>> model.committee_.weights, model.committee_.successes
     (array([[ 1. ,  0. ], [ 1. , -0.5]]), array([5., 2.]))
     >>> model.set_params(variant="pocket").coef_
