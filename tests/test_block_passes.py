@@ -200,17 +200,20 @@ def test_without_a_survey_a_file_is_read_once_for_each_pass(files, monkeypatch):
 
     monkeypatch.setattr(text_rows, "text_blocks", counted)
     rows = open_rows(files / "ordinal.txt", n_features=6)
-    rc.PRank(max_iter=2, shuffle=False).fit(rows, classes=[1, 2, 3, 4, 5])
+    model = rc.PRank(max_iter=2, shuffle=False, standardize=False)
+    model.fit(rows, classes=[1, 2, 3, 4, 5])
     assert len(reads) == 2
-    rc.PRank(max_iter=2, shuffle=False).fit(open_rows(files / "ordinal.txt"))
+    model.fit(open_rows(files / "ordinal.txt"))
     assert len(reads) == 5
+    model.set_params(standardize="auto").fit(rows, classes=[1, 2, 3, 4, 5])
+    assert len(reads) == 8  # means and deviations are those of another scan
 
 
 def test_without_a_survey_chunks_are_those_of_partial_fit(files):
     rows = open_rows(files / "ordinal.txt", n_features=6)
     classes = [1, 2, 3, 4, 5]
-    found = rc.PRank(max_iter=1, shuffle=False).fit(rows, classes=classes)
-    expected = rc.PRank(max_iter=1, shuffle=False)
+    expected = rc.PRank(max_iter=1, shuffle=False, standardize=False)
+    found = clone(expected).fit(rows, classes=classes)
     data = load_letor(files / "ordinal.txt", n_features=6)
     n = next(rows.windows(6, None)).rows.n_rows  # the scale is that of the first block
     expected.partial_fit(data.X[:n], data.y[:n], classes=classes)
