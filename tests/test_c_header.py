@@ -501,7 +501,7 @@ def compiled_values(rows, support, kind):
     norms = np.array([sum(v * v for v in x) for x in support])
     kernel_scores.outputs(
         rows, 0, rows.n_rows, kernel, support.reshape(-1), None, None, None, norms, len(support),
-        None, None, None, out,
+        None, None, None, None, None, out,
     )  # fmt: skip
     return out
 

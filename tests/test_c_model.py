@@ -419,7 +419,7 @@ def test_arrays_that_lead_beyond_others_are_rejected(library, tmp_path):
     refused("features", arrays["features"] - 5)
     refused("sides", arrays["sides"] + 2)
     refused("offsets", arrays["offsets"] + 1)
-    rc.save(rc.KernelPRank(random_state=0).fit(sp.csr_array(X), Y), path)
+    rc.save(rc.KernelPRank(standardize=False, random_state=0).fit(sp.csr_array(X), Y), path)
     arrays = taken_apart(path.read_bytes())[1]
     refused("indices", arrays["indices"] + 1)
     refused("indices", arrays["indices"] - 1)
@@ -868,3 +868,44 @@ def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
         [tmp_path / "fuzz", *arguments], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_a_kernel_learner_standardises(library, tmp_path, kernel, form, dtype):
+    columns = X * [1, 1e4, 1e-3, 1, 1] + [0, 1e8, 0, -3, 5]
+    for learner in (rc.KernelPRank, rc.KernelCuSumRank):
+        model = learner(kernel, random_state=0).fit(columns, Y)
+        assert model.mean_.any()
+        rc.save(model, tmp_path / "m")
+        rows = form((columns * (RNG.random(X.shape) < 0.9)).astype(dtype))
+        _, scores, ranks = Model(library, tmp_path / "m").answer(rows)
+        np.testing.assert_array_equal(scores, model.project(rows))
+        np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
+        pipeline = make_pipeline(MinMaxScaler(), model).fit(columns, Y)
+        rc.save(pipeline, tmp_path / "m")
+        _, scores, _ = Model(library, tmp_path / "m").answer(columns)
+        np.testing.assert_array_equal(scores, pipeline[-1].project(pipeline[0].transform(columns)))
+
+
+@pytest.mark.parametrize(
+    ("change", "arrays"),
+    [
+        ({"scoring.means": None}, {}),
+        ({"scoring.factors": None}, {}),
+        ({"scoring.factors": "scoring.norms"}, {}),
+        ({}, {"scoring.means": np.zeros(4)}),
+        ({}, {"scoring.factors": np.array([1, 1, 1, 1, 0.0])}),
+        ({}, {"scoring.factors": np.array([1, 1, 1, 1, -1.0])}),
+    ],
+)
+def test_units_that_do_not_fit_are_rejected(library, tmp_path, change, arrays):
+    path = tmp_path / "m"
+    rc.save(rc.KernelPRank(random_state=0).fit(X, Y), path)
+    document, found = taken_apart(path.read_bytes())
+    assert {"scoring.means", "scoring.factors"} <= {*found}
+    document = {k: v for k, v in (document | change).items() if v is not None}
+    path.write_bytes(put_together(document, found | arrays))
+    with pytest.raises(ValueError, match="the scoring is damaged"):
+        Model(library, path)

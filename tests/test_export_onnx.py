@@ -140,3 +140,19 @@ def test_labels_without_an_onnx_type_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="labels must be numbers or text; found datetime64"):
         rc.export(model, tmp_path / "m.onnx", "onnx")
     assert not (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("learner", [rc.KernelPRank, rc.KernelCuSumRank])
+def test_a_kernel_learner_that_standardises_columns_far_from_zero(tmp_path, learner, kernel):
+    # The mean of the second column is 10,000 of its deviations.
+    columns = (X + np.array([0, 1e4, 0, -3, 5])) * np.array([1, 1, 1e-3, 1, 1])
+    model = learner(kernel, random_state=0).fit(columns, Y)
+    for dtype in (np.float32, np.float64):
+        rows = columns.astype(dtype)
+        rc.export(model, tmp_path / "m.onnx", "onnx", dtype=np.dtype(dtype).name)
+        found = outputs_of(tmp_path / "m.onnx", rows)
+        # Only the input is rounded: the same rows give the same ranks in Python.
+        np.testing.assert_array_equal(found["label"], model.predict(rows))
+        np.testing.assert_allclose(found["score"], model.project(rows), rtol=1e-9, atol=1e-9)
+    assert np.mean(model.predict(columns.astype(np.float32)) == model.predict(columns)) > 0.9

@@ -54,6 +54,8 @@ def compiled_values(rows, support, kernel):
         None,
         None,
         None,
+        None,
+        None,
         out,
     )
     return out
@@ -317,7 +319,7 @@ def test_values_kept_between_passes_do_not_change_a_bit(learner, form, monkeypat
 @form
 def test_kept_values_are_those_of_a_user_s_kernel(form):
     X, y = problem(200)
-    learner = rc.KernelPRank(gamma=0.3, max_iter=6, random_state=0)
+    learner = rc.KernelPRank(gamma=0.3, max_iter=6, standardize=False, random_state=0)
     values = np.ascontiguousarray(rbf_kernel(X, gamma=0.3))
     given = clone(learner).set_params(kernel="precomputed").fit(values, y)
     model = learner.fit(form(X), y)
@@ -402,7 +404,9 @@ def test_gamma_is_found_without_a_copy_of_the_data(form, dtype):
     rng = np.random.default_rng(0)
     values = np.where(rng.random((2000, 1000)) < 0.5, rng.normal(2.0, 1.0, (2000, 1000)), 0.0)
     X, y = form(values.astype(dtype)), rng.integers(0, 3, 2000)
-    learner = rc.KernelPRank(kernel="rbf", gamma="scale", budget=5, max_iter=1, random_state=0)
+    learner = rc.KernelPRank(
+        "rbf", gamma="scale", budget=5, max_iter=1, standardize=False, random_state=0
+    )
     learner.fit(X[:20], y[:20])
     tracemalloc.start()
     try:

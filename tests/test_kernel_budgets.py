@@ -406,7 +406,7 @@ def test_load_rejects_states_beyond_their_arrays(name, spoil):
     assert_array_equal(again.project(X), model.project(X))
     spoil(arrays[name])
     with pytest.raises(
-        ValueError, match=r"out of range|in their order|within|columns of support vectors|ascend"
+        ValueError, match=r"out of range|in the order|within|columns of support vectors|ascend"
     ):
         rc.KernelPRank.published(gamma=0.3)._restore(replace(spec, arrays=arrays))
 

@@ -235,6 +235,9 @@ def kernel_learners(folder):
     task = Multiclass(((0, 1), (1, 0)))
     model = rc.KernelStructuredPerceptron(task, kernel="rbf", max_iter=1)
     model.fit(DENSE, (STARS > 2).astype(int).tolist()).predict(DENSE)
+    span = rc.KernelPRank(budget=9, budget_policy="projectron")
+    span.partial_fit(DENSE, STARS, [1, 2, 3])
+    rc.KernelPRank()._new_model(2, 3).set_units(np.zeros(2), np.ones(2))
 
 
 def boosting(folder):

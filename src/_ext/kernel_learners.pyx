@@ -18,6 +18,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from functools import partial
+
 import numpy as np
 
 from rankcore._ext._checked cimport checked_rows
@@ -39,6 +41,8 @@ from rankcore._ext._dual cimport (
     age,
     begin_block,
     dual_output,
+    extend_inverse,
+    nearest,
     take_up,
 )
 from rankcore._ext._dual_rules cimport (
@@ -66,6 +70,8 @@ from rankcore.core cimport (
     RC_FLOAT64,
     rc_counts,
     rc_cusum_state,
+    rc_norm2,
+    rc_row_f64,
     rc_rows,
     rc_rows_get,
 )
@@ -91,6 +97,40 @@ BOOK = {
     "first": FIRST,
     "updates": UPDATES,
 }
+
+
+def span(
+    const double[:, ::1] gram not None,  # (n, n): kernel values of the support vectors
+    double tolerance,
+    double[:, ::1] inverse not None,  # out, (capacity >= n, capacity): of the matrix of those kept
+    double[:, ::1] shares not None,  # out, (n, n): each as a combination of those kept
+):
+    """Take up support vectors one by one, as the policy "projectron"; return those it keeps.
+
+    A support vector near the span of those before is a combination of these. O(n ** 3).
+    """
+    cdef int64_t n = gram.shape[0], s, k, m = 0
+    cdef double own, distance
+    cdef int64_t[::1] kept = np.empty(n, dtype=np.int64)
+    cdef double[::1] values = np.empty(n + 1)
+    if gram.shape[1] != n or inverse.shape[1] != inverse.shape[0] or not (
+        n <= inverse.shape[0] and shares.shape[0] == n and shares.shape[1] == n
+    ):
+        raise ValueError("kernel values, inverse and shares do not fit together")
+    for s in range(n):
+        for k in range(m):
+            values[k] = gram[s, kept[k]]
+        own = gram[s, s]
+        distance = nearest(&inverse[0, 0], inverse.shape[0], m, &values[0], own, &shares[s, 0])
+        if distance <= tolerance * own:
+            continue
+        extend_inverse(&inverse[0, 0], inverse.shape[0], m, &shares[s, 0], distance)
+        for k in range(m):
+            shares[s, k] = 0.0
+        shares[s, m] = 1.0
+        kept[m] = s
+        m += 1
+    return np.asarray(kept[:m])
 
 
 cdef class DualState:
@@ -315,7 +355,7 @@ cdef class DualState:
             m.among = &among[0, 0]
         if slot_of is not None:
             m.slot_of = &slot_of[0]
-        failed = new_block(&m.block, X, visited, start, stop, dense)
+        failed = new_block(&m.block, X, visited, start, stop, dense, m.units)
         m.stride = support + joining
         width = m.stride
         if gram is not None:  # of one row at a time
@@ -347,6 +387,23 @@ cdef class DualState:
                     memcpy(
                         m.values + i * m.stride, &values[i, 0], support * sizeof(double)
                     )
+
+
+def _make_dense(arrays, n_features):
+    """Make the support vectors dense, of float64; return whether arrays were replaced."""
+    vectors = arrays["vectors"]
+    if "starts" in arrays:
+        dense = np.zeros((arrays["support"].size, n_features))
+        for s in range(arrays["book"][N_SUPPORT]):
+            place = slice(arrays["starts"][s], arrays["starts"][s] + arrays["lengths"][s])
+            dense[s, arrays["indices"][place]] = vectors[place]
+        for name in ("indices", "starts", "lengths"):
+            del arrays[name]
+        arrays["book"][STORED] = 0
+        arrays["vectors"] = dense
+        return True
+    arrays["vectors"] = vectors.astype(np.float64, copy=False)
+    return arrays["vectors"] is not vectors
 
 
 cdef class KernelModel(OnlineModel):
@@ -433,8 +490,46 @@ cdef class KernelModel(OnlineModel):
             taken.arrays = []  # the model keeps them alive, and may replace them
             self.bound = taken
         taken = self.bound.of_next_block(kernel, budget)
+        taken.m.units = &self.standard.units if self.standard.active else NULL
         taken.take(rows, order, start, stop, first, slot_of, values, among, gram)
         self.block = taken
+
+    @property
+    def standardizes(self):
+        """As of ``OnlineModel``; values of a precomputed kernel are not features."""
+        return self.settings["kernel"] != "precomputed" and bool(self.settings["standardize"])
+
+    def refold(self, center, deviation):
+        """Change the units of rows and of support vectors, which become dense, of float64.
+
+        What else depends on them, but for their squared lengths, is left to the caller.
+        """
+        units = np.stack([center, deviation])
+        if np.array_equal(self["units"], units):
+            return
+        old = self["units"].copy()
+        self["units"][...] = units
+        self._read_units()
+        if "vectors" in self.arrays:
+            self.reshape(partial(_make_dense, n_features=self.n_features))
+            self._change_vectors(old, units)
+        self.computed = None
+
+    def set_units(self, center, deviation):
+        """As `refold`: support vectors are rows, in whatever units."""
+        self.refold(center, deviation)
+
+    def _change_vectors(self, old, new):
+        cdef int64_t s, n = self["book"][N_SUPPORT], d = self.n_features
+        cdef double[:, ::1] vectors = self["vectors"]
+        cdef double[::1] norms = self["norms"]
+        live = self["vectors"][:n]
+        live *= old[1]
+        live += old[0]
+        live -= new[0]
+        live *= 1 / new[1]
+        for s in range(n):
+            norms[s] = rc_norm2(rc_row_f64(&vectors[s, 0], NULL, d))
 
     def check(self):
         """As ``OnlineModel.check``: lists, counts and sparse vectors within their arrays."""
@@ -470,6 +565,10 @@ cdef class KernelModel(OnlineModel):
                 or (arrays["indices"] < 0).any()
             ):
                 raise ValueError("the sparse support vectors must lie within their values")
+        if self.standard.active and "vectors" in arrays and (
+            "starts" in arrays or arrays["vectors"].dtype != np.float64
+        ):
+            raise ValueError("standardised support vectors must be dense, of float64")
         precomputed = self.settings["kernel"] == "precomputed"
         if precomputed or "indices" in arrays:
             if (arrays["support" if precomputed else "indices"] >= self.n_features).any():

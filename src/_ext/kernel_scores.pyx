@@ -13,6 +13,7 @@ from rankcore._ext._kernel_block cimport (
     rc_dual_dot,
     rc_support,
 )
+from rankcore._ext._units cimport rc_units
 from rankcore.core cimport (
     RC_FLOAT32,
     RC_FLOAT64,
@@ -20,6 +21,7 @@ from rankcore.core cimport (
     RC_KERNEL_POLY,
     RC_KERNEL_RBF,
     rc_kernel,
+    rc_kernel_value,
     rc_norm2,
     rc_rows,
     rc_rows_get,
@@ -39,7 +41,8 @@ cdef int64_t BLOCK_VALUES = 2**22
 cdef int _outputs(
     const rc_kernel *kernel, const rc_support *pool, int64_t n_support, const rc_rows *X,
     int64_t start, int64_t stop, const int32_t *slots, const double *coefs, const int64_t *sizes,
-    int64_t n_outputs, int64_t list_capacity, double *out, double *values_out,
+    int64_t n_outputs, int64_t list_capacity, const rc_units *units, double *out,
+    double *values_out,
 ) noexcept nogil:
     """Outputs, or kernel values, of the rows start .. stop - 1; -1 if out of memory."""
     cdef int64_t rows = BLOCK_VALUES // (n_support + 1), first, last, i, j
@@ -56,7 +59,7 @@ cdef int _outputs(
     first = start
     while first < stop:
         last = first + rows if first + rows < stop else stop
-        failed = new_block(&block, X, NULL, first, last, dense)
+        failed = new_block(&block, X, NULL, first, last, dense, units)
         if not failed:
             rc_block_fill(&block, dense)
             if values_out != NULL:
@@ -95,6 +98,24 @@ def squared_lengths(
         out[i] = rc_norm2(rc_rows_get(X, start + i))
 
 
+def diagonal(
+    dict kernel not None,  # as of `outputs`
+    const double[::1] norms not None,  # squared lengths of rows
+    double[::1] out not None,  # out, same length
+):
+    """Write the kernel values of rows with themselves."""
+    cdef rc_kernel K
+    cdef int64_t i
+    K.kind = kernel["kind"]
+    K.gamma = kernel["gamma"]
+    K.coef0 = kernel["coef0"]
+    K.degree = kernel["degree"]
+    if out.shape[0] != norms.shape[0]:
+        raise ValueError("norms and out do not fit together")
+    for i in range(norms.shape[0]):
+        out[i] = rc_kernel_value(&K, norms[i], norms[i], norms[i])
+
+
 def outputs(
     object rows not None,  # canonical
     int64_t start,  # 0 <= start <= stop <= n_rows
@@ -113,6 +134,10 @@ def outputs(
     const int32_t[:, ::1] slots,
     const double[:, ::1] coefs,
     const int64_t[::1] sizes,  # (n_outputs,): entries of each list
+    # each (2, n_features), or None: units of the support vectors and their factors, of an
+    # `OnlineModel`
+    const double[:, ::1] units,
+    const double[:, ::1] factors,
     double[:, ::1] out not None,  # out, (stop - start, n_outputs), or (stop - start, n_support)
 ):
     """Write the outputs of the rows start .. stop - 1: sums of coefficients times kernel values.
@@ -128,6 +153,7 @@ def outputs(
     cdef const int32_t *list_slots = NULL
     cdef const double *list_coefs = NULL
     cdef const int64_t *list_sizes = NULL
+    cdef rc_units standard
     cdef int64_t n_outputs = 0, list_capacity = 0
     cdef double *values = NULL
     pool.data = NULL
@@ -148,6 +174,11 @@ def outputs(
         or out.shape[0] != stop - start
         or (starts is None and vectors.shape[0] < n_support * d)
         or (plain and out.shape[1] != n_support)
+        or (units is None) != (factors is None)
+        or (units is not None and (
+            starts is not None or units.shape[0] != 2 or units.shape[1] != d
+            or factors.shape[0] != 2 or factors.shape[1] != d
+        ))
         or (not plain and (
             coefs is None or sizes is None or coefs.shape[0] != slots.shape[0]
             or coefs.shape[1] != slots.shape[1] or sizes.shape[0] != slots.shape[0]
@@ -155,6 +186,11 @@ def outputs(
         ))
     ):
         raise ValueError("rows, range, support vectors, coefficients and out do not fit together")
+    if units is not None:
+        standard.center = &units[0, 0]
+        standard.factor = &factors[0, 0]
+        standard.blank = &factors[1, 0]
+        standard.n_features = d
     if vectors.shape[0]:
         pool.data = &vectors[0]
     if norms.shape[0]:
@@ -196,7 +232,7 @@ def outputs(
     with nogil:
         failed = _outputs(
             &K, &pool, n_support, X, start, stop, list_slots, list_coefs, list_sizes, n_outputs,
-            list_capacity, &out[0, 0], values,
+            list_capacity, NULL if units is None else &standard, &out[0, 0], values,
         )
     if failed:
         raise MemoryError

@@ -271,7 +271,7 @@ cdef class OnlineModel:
         center, deviation = self["units"]
         factors = self["unit_factors"]
         np.divide(1, deviation, out=factors[0])
-        np.multiply(-center, factors[0], out=factors[1])
+        np.multiply(0 - center, factors[0], out=factors[1])  # never -0
         self.standard.active = bool((self["units"] != RAW_UNITS).any())
 
     def _bind_checked(self):

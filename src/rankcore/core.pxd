@@ -129,6 +129,9 @@ cdef extern from "rankcore.h" nogil:
     double rc_kernel_value(
         const rc_kernel *kernel, double dot, double norm_x, double norm_z
     ) noexcept
+    void rc_standardize(
+        rc_row x, const double *means, const double *factors, int64_t n_features, double *z
+    ) noexcept
     double rc_row_dot(rc_row x, rc_row z) noexcept
     void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, double *outputs) noexcept
     int32_t rc_kernel_prank_rank(

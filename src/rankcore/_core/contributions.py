@@ -168,11 +168,11 @@ def linear_score(
                 "support vectors, not over features. Use rankcore.explain.permutation_importance, "
                 "or fit with kernel='linear' or a learner of weights or stumps"
             )
-        weights, rule = kernel_weights(scoring, n_features), str(scoring.facts["rule"])
-        if rule != "tasks":
+        weights, shifts = kernel_weights(scoring, n_features)
+        if scoring.facts["rule"] != "tasks":
             _refuse_output(output, name)
-            return weights[:, 0], 0.0
-        return _summed_tasks(weights, arrays["thresholds"].reshape(-1), output)
+            return weights[:, 0], -float(shifts[0])
+        return _summed_tasks(weights, arrays["thresholds"].reshape(-1) + shifts, output)
     weights = np.asarray(arrays["weights"], dtype=np.float64)
     if form == "tasks":
         return _summed_tasks(weights, arrays["thresholds"], output)
@@ -205,8 +205,8 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
     rule, tie = str(facts.get("decision", "count")), str(facts.get("tie", "high"))
     form = scoring.form
     if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
-        weights = kernel_weights(scoring, n_features)
-        thresholds = arrays["thresholds"].reshape(-1)
+        weights, shifts = kernel_weights(scoring, n_features)
+        thresholds = arrays["thresholds"].reshape(-1) + shifts
         rule = rule if facts["rule"] == "tasks" else "count"
     elif form == "rounded":
         # Rounding is thresholding halfway between the ranks, which start at 1.
@@ -222,19 +222,27 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
     return Tasks(np.broadcast_to(weights, (n_features, n_ranks - 1)), thresholds, rule, tie)
 
 
-def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
-    """Return the weights of a model with a linear kernel, shape (n_features, n_outputs)."""
+def kernel_weights(scoring: Scoring, n_features: int) -> tuple[Floats, Floats]:
+    """Return the weights and shifts of a model with a linear kernel.
+
+    Their shapes are (n_features, n_outputs) and (n_outputs,). The outputs of a row, which is not
+    standardized yet, are ``weights.T @ row - shifts``.
+    """
     arrays = scoring.arrays
     lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
     n_support = arrays["norms"].size
     coefs = np.zeros((arrays["sizes"].size, n_support))
     for of_output, (slots, values, size) in zip(coefs, lists, strict=True):
         of_output[slots[:size]] = values[:size]
-    if "vectors" in arrays:
-        return np.ascontiguousarray((coefs @ arrays["vectors"].astype(np.float64)).T)
-    parts = arrays["values"].astype(np.float64), arrays["indices"], arrays["indptr"]
-    vectors = sp.csr_array(parts, shape=(n_support, n_features))
-    return np.ascontiguousarray(vectors.T @ coefs.T)
+    if "vectors" not in arrays:
+        parts = arrays["values"].astype(np.float64), arrays["indices"], arrays["indptr"]
+        vectors = sp.csr_array(parts, shape=(n_support, n_features))
+        return np.ascontiguousarray(vectors.T @ coefs.T), np.zeros(len(coefs))
+    weights = np.ascontiguousarray((coefs @ arrays["vectors"].astype(np.float64)).T)
+    if "means" not in arrays:
+        return weights, np.zeros(len(coefs))
+    weights *= arrays["factors"][:, np.newaxis]
+    return weights, arrays["means"] @ weights
 
 
 def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tuple[Floats, float]:

@@ -35,7 +35,16 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
         found = variance(stored, rows.n_rows * rows.n_features)
     if not np.isfinite(found):
         raise ValueError(f"gamma={gamma!r} requires the variance of X; it overflowed: scale X")
-    scale = 1.0 / (rows.n_features * found) if found > 0 else 1.0
+    return gamma_of_variance(gamma, rows.n_features, found)
+
+
+def gamma_of_variance(gamma: float | str, n_features: int, variance: float) -> float:
+    """Resolve ``gamma`` for values of a variance."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / n_features
+    scale = 1.0 / (n_features * variance) if variance > 0 else 1.0
     return 0.5 * scale if gamma == "half" else scale
 
 
@@ -136,6 +145,8 @@ def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int 
             None if dense else lengths[low:],
             norms[low:],
             n - low,
+            None,
+            None,
             None,
             None,
             None,

@@ -38,7 +38,8 @@ FORMS = {
         ("offsets", "features", "children", "sides", "thresholds", "values", "sets", "words"),
         ("zero_missing",),
     ),
-    # Sums over support vectors, dense or CSR; thresholds where there are ranks.
+    # Sums over support vectors, dense or CSR; thresholds where there are ranks. With means and
+    # factors, rows are standardized first, and the vectors are.
     "kernel": FormParts(
         (
             "vectors",
@@ -46,6 +47,8 @@ FORMS = {
             "indices",
             "indptr",
             "norms",
+            "means",
+            "factors",
             "sizes",
             "slots",
             "coefs",

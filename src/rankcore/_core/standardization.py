@@ -46,7 +46,7 @@ class Units:
         """
         out = np.empty((rows.n_rows if order is None else order.size, rows.n_features))
         factor = 1 / self.deviation
-        standardize(rows, order, self.center, factor, -self.center * factor, out)
+        standardize(rows, order, self.center, factor, (0 - self.center) * factor, out)
         return out
 
 

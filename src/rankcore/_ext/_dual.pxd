@@ -19,6 +19,7 @@ from rankcore._ext._kernel_block cimport (
     rc_lists,
     rc_support,
 )
+from rankcore._ext._units cimport rc_units
 from rankcore.core cimport RC_FLOAT32, rc_kernel, rc_kernel_value, rc_row
 
 
@@ -62,6 +63,7 @@ cdef struct Dual:
     int64_t *lengths
     double *norms
     double *diagonal  # kernel with itself
+    const rc_units *units  # of rows, or NULL to take them as they are
     int64_t *support  # number of the example
     int64_t *born  # how many had joined before
     int64_t capacity
@@ -403,18 +405,44 @@ cdef inline void join(Dual *m, rc_row x, int64_t row, int64_t slot) noexcept nog
         )
 
 
-cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
-    """Add a row's change as that of the nearest combination of support vectors, if it is near."""
-    cdef int64_t n = m.book[N_SUPPORT], s, r
-    cdef const double *values = m.values + row * m.stride
-    cdef double own = dual_self(m, row), distance = own, sum
-    cdef int32_t j
+cdef inline double nearest(
+    const double *inverse, int64_t capacity, int64_t n, const double *values, double own,
+    double *shares
+) noexcept nogil:
+    """Write the combination of n support vectors nearest to a row; return its squared distance.
+
+    ``inverse`` is that of their kernel matrix, ``values`` are theirs with the row.
+    """
+    cdef int64_t s, r
+    cdef double sum
     for s in range(n):
         sum = 0.0
         for r in range(n):
-            sum += m.inverse[s * m.capacity + r] * values[r]
-        m.scratch[s] = sum
-        distance -= sum * values[s]
+            sum += inverse[s * capacity + r] * values[r]
+        shares[s] = sum
+        own -= sum * values[s]
+    return own
+
+
+cdef inline void extend_inverse(
+    double *inverse, int64_t capacity, int64_t n, const double *shares, double distance
+) noexcept nogil:
+    """Add a row and a column for a row to the inverse, by Schur's complement."""
+    cdef int64_t s, r
+    for s in range(n):
+        for r in range(n):
+            inverse[s * capacity + r] += shares[s] * shares[r] / distance
+        inverse[s * capacity + n] = inverse[n * capacity + s] = -shares[s] / distance
+    inverse[n * capacity + n] = 1.0 / distance
+
+
+cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
+    """Add a row's change as that of the nearest combination of support vectors, if it is near."""
+    cdef int64_t n = m.book[N_SUPPORT], s
+    cdef const double *values = m.values + row * m.stride
+    cdef double own = dual_self(m, row), distance
+    cdef int32_t j
+    distance = nearest(m.inverse, m.capacity, n, values, own, m.scratch)
     if n > 0 and (distance <= m.tolerance * own or n == m.budget):
         for j in range(m.n_outputs):
             if m.change[j] != 0.0 or m.late[j] != 0.0:
@@ -423,12 +451,7 @@ cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
         return True
     if n == 0 and own <= 0.0:  # a row without length: it would never count
         return True
-    # The inverse of the matrix with one more row and column, by Schur's complement.
-    for s in range(n):
-        for r in range(n):
-            m.inverse[s * m.capacity + r] += m.scratch[s] * m.scratch[r] / distance
-        m.inverse[s * m.capacity + n] = m.inverse[n * m.capacity + s] = -m.scratch[s] / distance
-    m.inverse[n * m.capacity + n] = 1.0 / distance
+    extend_inverse(m.inverse, m.capacity, n, m.scratch, distance)
     return False
 
 

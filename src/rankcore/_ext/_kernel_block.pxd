@@ -2,6 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 
+from rankcore._ext._units cimport rc_units
 from rankcore.core cimport rc_kernel, rc_row, rc_rows, rc_rows_get
 
 
@@ -24,6 +25,8 @@ cdef extern from "_kernel_values.h" nogil:
         const rc_rows *rows
         const int64_t *which
         int64_t n
+        const rc_units *units
+        double *standardized
         double *tiles
         double *norms
         double *dots
@@ -68,6 +71,7 @@ cdef inline int64_t padded(int64_t n) noexcept nogil:
 
 cdef inline void free_block(rc_block *block) noexcept nogil:
     free(<void *> block.which)
+    free(block.standardized)
     free(block.tiles)
     free(block.norms)
     free(block.dots)
@@ -77,11 +81,12 @@ cdef inline void free_block(rc_block *block) noexcept nogil:
 
 cdef inline int new_block(
     rc_block *block, const rc_rows *rows, const int32_t *order, int64_t start, int64_t stop,
-    bint dense,
+    bint dense, const rc_units *units,
 ) noexcept nogil:
     """Describe the rows at positions start .. stop - 1 of an order (or NULL); -1 if out of memory.
 
-    Positions and the rows of the order were checked. `free_block` also if this fails.
+    Positions and the rows of the order were checked. ``units`` are those of dense support vectors,
+    or NULL. `free_block` also if this fails.
     """
     cdef int64_t i, n = stop - start, width = padded(n), stored = 0, most = 0
     cdef int64_t *which = <int64_t *> malloc(width * sizeof(int64_t))
@@ -89,10 +94,15 @@ cdef inline int new_block(
     block.which = which
     block.n = n
     block.norms = <double *> malloc(width * sizeof(double))
-    block.tiles = block.places = block.dots = NULL
+    block.tiles = block.places = block.dots = block.standardized = NULL
     block.place_of = NULL
+    block.units = units
     if which == NULL or block.norms == NULL:
         return -1
+    if units != NULL:
+        block.standardized = <double *> malloc(rows.n_features * sizeof(double))
+        if block.standardized == NULL:
+            return -1
     for i in range(n):
         which[i] = start + i if order == NULL else order[start + i]
     if dense:

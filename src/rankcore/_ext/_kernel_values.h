@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "_standardized.h"
 #include "rankcore_vectors.h"
 
 /* A line is the unit of processing: the rows of a tile if the compiler has vectors, else one
@@ -51,11 +52,14 @@ typedef struct rc_support {
 } rc_support;
 
 /* Tiles of a block of rows. Dense support vectors: column f of tile j at
- * ((j * n_features) + f) * RC_ROWS_. Sparse ones: a tile at a time, whose columns are listed. */
+ * ((j * n_features) + f) * RC_ROWS_. Sparse ones: a tile at a time, whose columns are listed.
+ * With `units`, support vectors are dense, and rows are standardized first. */
 typedef struct rc_block {
     const rc_rows *rows;
     const int64_t *which; /* numbers of the rows */
     int64_t n;
+    const rc_units *units; /* NULL: rows are taken as they are */
+    double *standardized;  /* a row in these units */
     double *tiles;
     double *norms;     /* squared lengths of the rows, padded with zeros to whole tiles */
     double *dots;      /* a chunk of support vectors for each tile */
@@ -352,7 +356,9 @@ static inline void rc_block_fill(const rc_block *block, const int dense)
     for (i = 0; i < padded; i++) {
         block->norms[i] = 0.0;
         if (i < block->n) {
-            const rc_row x = rc_rows_get(block->rows, block->which[i]);
+            rc_row x = rc_rows_get(block->rows, block->which[i]);
+            if (block->units)
+                x = rc_standardized(block->units, x, block->standardized);
             block->norms[i] = rc_norm2(x); /* to the bit the tile's product of x and x */
             if (dense)
                 rc_fill_lane_(x, block->tiles + i / RC_ROWS_ * d * RC_ROWS_ + i % RC_ROWS_);

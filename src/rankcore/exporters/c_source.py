@@ -68,8 +68,10 @@ class _Source:
         self.facts = described.scoring.facts
         self.width = width_after(described.steps, described.n_features)
         self.tables: dict[str, str] = {}
+        units = described.units
+        self.steps = described.steps if units is None else described.steps[: -len(units.steps)]
         # Scalers compute differently on sparse rows, and may change zeros.
-        self.sparse = not described.steps
+        self.sparse = not self.steps
         if described.steps and max(self.width, described.n_features) > WIDEST:
             raise UnsupportedModelError(
                 f"c allocates rows on the stack if there are preprocessing steps: at most {WIDEST} "
@@ -154,7 +156,11 @@ class _Source:
         if "vectors" not in arrays:
             support[1] = self.table("indices", arrays["indices"].astype(np.int32))
             support[2] = self.table("indptr", arrays["indptr"].astype(np.int64))
+        means, factors = self.described.units or (np.empty(0), np.empty(0))
         return tasks | {
+            "n_features": d,
+            "means": self.table("means", means),
+            "factors": self.table("factors", factors),
             "kernel": [*map(float, arrays["constants"]), kind, facts["degree"]],
             "support": [*support, "RC_FLOAT32" if data.dtype == np.float32 else "RC_FLOAT64"],
             "norms": self.array("norms"),
@@ -211,7 +217,7 @@ class _Source:
         """Write the functions of a dense row, and those of a sparse one if it can be scored."""
         calibrated = self.described.calibration is not None
         functions = []
-        x = "y" if self.described.steps else "x"
+        x = "y" if self.steps else "x"
         rows = [("", "const double *x", f"rc_row_f64({x}, NULL, {self.width})")]
         if self.sparse:
             sparse = "const double *values, const int32_t *columns, int64_t n"
@@ -238,6 +244,7 @@ class _Source:
         """Write the source."""
         fields = {"n_ranks": self.described.n_ranks, **self.fields()}
         size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
+        size += 0 if self.described.units is None else self.width
         kind = "rc_model"
         scored = f"rc_model_{self.form}_(&model, x, room, rank)"
         buffer = f"    double room[{size}];\n"
@@ -252,7 +259,7 @@ class _Source:
             first = "    (void)rank;\n"
             body = _initializer(fields[self.form])
         model = f"static const {kind} model = {body};\n"
-        steps = self.described.steps
+        steps = self.steps
         variables = buffer if shared else ""
         front = call = ""
         if steps:

@@ -43,6 +43,18 @@ class Calibration:
         return found
 
 
+class Units(NamedTuple):
+    """Standardisation of rows by a learner itself, before the arrays of its scoring form."""
+
+    means: Floats
+    factors: Floats
+
+    @property
+    def steps(self) -> list[Step]:
+        """The operations on rows."""
+        return [Step("subtract", self.means), Step("multiply", self.factors)]
+
+
 class Answers(NamedTuple):
     """Outputs for rows; None for those that a model does not have."""
 
@@ -58,11 +70,13 @@ class Described:
     model: Any
     learner: str  # name of the class
     scoring: Scoring  # of a calibrated learner, that of the learner inside
-    steps: list[Step]  # in front of the learner, those inside a calibrated one too
+    # In front of the learner, those inside a calibrated one and its own standardization too.
+    steps: list[Step]
     n_features: int  # of a row that reaches the first step
     names: list[str] | None  # of these features
     classes: NDArray[Any] | None  # of an ordinal learner, lowest rank first
     calibration: Calibration | None = None
+    units: Units | None = None  # of a learner that standardises rows, the last steps
 
     @property
     def n_ranks(self) -> int:
@@ -151,6 +165,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
             )
     spec = read_model("export", last, last._spec)
     scoring, calibration = _taken_apart(spec.scoring)
+    scoring, units = _without_units(scoring)
     if scoring.form == "none":
         raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")
     steps: list[Step] = []
@@ -158,6 +173,8 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
         if one is not None and not isinstance(one, str):
             check_is_fitted(one)
         steps += steps_of(one)
+    if units is not None:
+        steps += units.steps
     first = next((one for one in front if hasattr(one, "n_features_in_")), last)
     n_features = int(first.n_features_in_)
     width = width_after(steps, n_features)
@@ -177,6 +194,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
         None if names is None else _checked_names(names, n_features),
         None if classes is None else np.asarray(classes),
         calibration,
+        units,
     )
 
 
@@ -197,6 +215,15 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
         twice = next(name for name in found if found.count(name) > 1)
         raise ValueError(f"feature_names must be unique; found {twice!r} more than once")
     return found
+
+
+def _without_units(scoring: Scoring) -> tuple[Scoring, Units | None]:
+    """Return the scoring form of standardised rows, and how a learner standardises them."""
+    arrays = dict(scoring.arrays)
+    if "factors" not in arrays:
+        return scoring, None
+    means, factors = (np.asarray(arrays.pop(name)) for name in ("means", "factors"))
+    return Scoring(scoring.form, arrays, scoring.facts), Units(means, factors)
 
 
 def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:

@@ -831,6 +831,22 @@ static inline double rc_kernel_value(const rc_kernel *kernel, double dot, double
     return power;
 }
 
+/* Standardized values of a row, (value - mean) * factor of each column, also of the zeros that a
+ * sparse row does not store; writes z[0 .. n_features - 1]. O(n_features + x.n). */
+static inline void rc_standardize(rc_row x, const double *means, const double *factors,
+                                  int64_t n_features, double *z)
+{
+    int64_t i, f;
+    for (f = 0; x.indices && f < n_features; f++)
+        z[f] = (0.0 - means[f]) * factors[f];
+    for (i = 0; i < x.n; i++) {
+        const double value = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                                   : ((const double *)x.data)[i];
+        f = x.indices ? x.indices[i] : i;
+        z[f] = (value - means[f]) * factors[f];
+    }
+}
+
 /* Inner product of two rows, each dense or sparse with ascending columns. O(x.n + z.n). */
 static inline double rc_row_dot(rc_row x, rc_row z)
 {

@@ -58,8 +58,10 @@ typedef struct rc_model {
     rc_stumps stumps;
     rc_trees trees;
     rc_kernel kernel;
-    rc_rows support;      /* RC_MODEL_KERNEL: support vectors */
-    const double *norms;  /* their squared lengths */
+    rc_rows support;     /* RC_MODEL_KERNEL: support vectors */
+    const double *norms; /* their squared lengths */
+    const double *means; /* with which rows are standardized, see rc_standardize; or NULL */
+    const double *factors;
     const int64_t *sizes; /* of the list of each output */
     const int32_t *slots; /* support vectors of the lists, ascending */
     int64_t longest;      /* between two lists */
@@ -309,6 +311,26 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
     return rc_model_has_(vectors, norms.size, model->n_features, 0);
 }
 
+/* What rows are standardized with, if the model does. */
+static inline int32_t rc_model_read_moments_(rc_model *model, const rc_model_file_ *file)
+{
+    const int64_t d = model->n_features;
+    int64_t f;
+    const int32_t standardizes = rc_model_fact_(file, "scoring.means").first != NULL;
+    if (standardizes != (rc_model_fact_(file, "scoring.factors").first != NULL))
+        return 0;
+    if (!standardizes)
+        return 1;
+    model->means = rc_model_doubles_(file, "scoring.means", d, 0);
+    model->factors = rc_model_doubles_(file, "scoring.factors", d, 0);
+    if (!model->means || !model->factors || model->support.indices)
+        return 0;
+    for (f = 0; f < d; f++)
+        if (!(model->factors[f] > 0.0))
+            return 0;
+    return 1;
+}
+
 static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file_ *file)
 {
     const rc_model_array coefs = rc_model_part_(file, "scoring.coefs", RC_MODEL_F64, 2);
@@ -319,9 +341,9 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
     const rc_model_text rule = rc_model_fact_(file, "scoring.rule");
     const int64_t degree = rc_model_integer_(rc_model_fact_(file, "scoring.degree"));
     const int64_t m = coefs.shape[0];
-    if (!rc_model_read_support_(model, file) || !coefs.data || m < 1 || m >= INT32_MAX ||
-        !rc_model_has_(slots, m, coefs.shape[1], 0) || !rc_model_has_(sizes, m, 0, 0) ||
-        !constants || degree < 1 || degree > INT32_MAX)
+    if (!rc_model_read_support_(model, file) || !rc_model_read_moments_(model, file) ||
+        !coefs.data || m < 1 || m >= INT32_MAX || !rc_model_has_(slots, m, coefs.shape[1], 0) ||
+        !rc_model_has_(sizes, m, 0, 0) || !constants || degree < 1 || degree > INT32_MAX)
         return 0;
     model->weights = (const double *)coefs.data;
     model->slots = (const int32_t *)slots.data;

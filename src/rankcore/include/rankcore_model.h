@@ -194,6 +194,13 @@ static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *ou
         outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
 }
 
+/* Doubles that the score of one row requires, the last of them for its standardized values. */
+static inline size_t rc_model_sums_(const rc_model *model)
+{
+    return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2 +
+           (model->means ? (size_t)model->n_features : 0);
+}
+
 /* The score of one row, for all forms except stumps and trees; writes *rank if the form has
  * ranks. `room` has rc_model_sums_ doubles. */
 static inline double rc_model_linear_(const rc_model *model, rc_row x, double *room, int32_t *rank)
@@ -263,6 +270,11 @@ static inline double rc_model_tasks_(const rc_model *model, rc_row x, double *ro
 
 static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *room, int32_t *rank)
 {
+    if (model->means) {
+        double *z = room + rc_model_sums_(model) - model->n_features;
+        rc_standardize(x, model->means, model->factors, model->n_features, z);
+        x = rc_row_f64(z, NULL, model->n_features);
+    }
     rc_model_outputs_(model, x, room + 1);
     if (model->rule == RC_MODEL_TASKS)
         return rc_model_by_tasks_(model, room, rank);
@@ -336,11 +348,6 @@ static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, 
         *score = s;
     if (rank)
         *rank = y;
-}
-
-static inline size_t rc_model_sums_(const rc_model *model)
-{
-    return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2;
 }
 
 /* Bytes of `room` required by rc_model_answer for n_rows rows; at least 8. O(1). */

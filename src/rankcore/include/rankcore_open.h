@@ -182,7 +182,7 @@ static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
         "scoring.values",  "scoring.missing",    "scoring.at_zero",   "scoring.base",
         "scoring.vectors", "scoring.norms",      "scoring.coefs",     "scoring.constants",
         "scoring.curves",  "scoring.knots",      "scoring.moments",   "scoring.costs",
-        "scoring.biases"};
+        "scoring.biases",  "scoring.means",      "scoring.factors"};
     size_t i;
     int32_t axes;
     for (i = 0; i < sizeof keys / sizeof *keys; i++)

@@ -198,7 +198,7 @@ static const char *const rc_model_keys_[] = {
     "scoring.sizes",   "scoring.slots",    "scoring.coefs",     "scoring.curves",
     "scoring.knots",   "scoring.moments",  "scoring.costs",     "scoring.center",
     "scoring.scale",   "scoring.shift",    "scoring.bounds",    "scoring.tasks",
-    "scoring.link",    "scoring.biases"};
+    "scoring.link",    "scoring.biases",   "scoring.means",     "scoring.factors"};
 static const char *const rc_model_names_[] = {"feature_names",
                                               "feature_names.ends",
                                               "scaler.feature_names",

@@ -37,7 +37,7 @@ from rankcore.ordinal._record import OnlineRecord, described, restored
 from rankcore.ordinal.parameters import PUBLISHED
 from rankcore.ordinal.projecting import margins
 from rankcore.ordinal.scale import BuiltIn, check_scale
-from rankcore.ordinal.standardizing import renew_units
+from rankcore.ordinal.standardizing import change_units, renew_units
 from rankcore.ordinal.training import (
     OnlineLearner,
     partial_fit_online,
@@ -248,6 +248,8 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
     def _mean_square(self, state: OnlineRecord, rows: Rows) -> float:
         """Return the square of the automatic scale from the first rows."""
         return mean_square_length(rows)
+
+    _change_units = change_units
 
     def _renew_units(self, model: Any) -> None:
         """Change a model that learns a stream to the units of all rows up to the next one."""

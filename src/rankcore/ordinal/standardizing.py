@@ -40,9 +40,15 @@ def units_of(model: Any, moments: Moments) -> Units:
     return moments.units(centered=model.settings.get("fit_intercept", True))
 
 
-def set_units(model: Any, learner: Any, moments: Moments) -> None:
-    """Set the units of a model that has learned few rows, and its automatic constants."""
+def change_units(learner: Any, model: Any, moments: Moments, *, first: bool) -> None:
+    """Change a model to the units of moments.
+
+    With ``first``, it has learned few rows, and automatic constants follow the moments.
+    """
     units = units_of(model, moments)
+    if not first:
+        model.refold(units.center, units.deviation)
+        return
     model.set_units(units.center, units.deviation)
     forget_scale(model)
     fix_scale(
@@ -57,11 +63,7 @@ def set_units(model: Any, learner: Any, moments: Moments) -> None:
 def renew_units(learner: Any, model: Any) -> None:
     """Change a model that learns a stream to the units of all rows up to the next one."""
     moments = moments_of(model)
-    if moments.n_rows <= FIRST_ROWS:
-        set_units(model, learner, moments)
-    else:
-        units = units_of(model, moments)
-        model.refold(units.center, units.deviation)
+    learner._change_units(model, moments, first=moments.n_rows <= FIRST_ROWS)
     if moments.sparse and moments.n_rows >= DECIDED_ROWS:
         model.leave_alone()
 
@@ -106,7 +108,7 @@ def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
         model.leave_alone()
         return
     model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
-    set_units(model, learner, moments)
+    learner._change_units(model, moments, first=True)
 
 
 def unite_units(models: Sequence[Any], base: Any) -> None:

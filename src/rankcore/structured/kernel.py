@@ -383,7 +383,7 @@ class KernelStructuredPerceptron(StructuredLearner):
             values, among = dual.given_values(self, state, rows, which, first)
         bound = KernelAtomsState(
             arrays,
-            dual.compiled_kernel(state),
+            dual.compiled_kernel(state.settings, state.pool),
             dual.compiled_budget(self, state),
             state.n_features,
         )
@@ -423,7 +423,12 @@ class KernelStructuredPerceptron(StructuredLearner):
                     if examples.rows is not None:
                         if among is None:
                             first, last = examples.ends[i], examples.ends[i + 1]
-                            own = gram(examples.rows, first, last, dual.compiled_kernel(state))
+                            own = gram(
+                                examples.rows,
+                                first,
+                                last,
+                                dual.compiled_kernel(state.settings, state.pool),
+                            )
                         else:
                             own = among[low:high, low:high]
                         # Counts are small integers: their products are exact in any order.

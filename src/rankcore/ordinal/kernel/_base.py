@@ -11,12 +11,15 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import uninterrupted
-from rankcore._core.kernels import COMPILED, call_kernel, columns_of, gram, some_rows
+from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import COMPILED, call_kernel, columns_of, gram
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import Constraints, as_generator
 from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.standardization import Moments, Units
 from rankcore._core.threads import n_threads
+from rankcore._ext.online_loop import follow_rows
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal.base import OnlineOrdinalClassifier
@@ -24,21 +27,29 @@ from rankcore.ordinal.kernel import pools
 from rankcore.ordinal.kernel.dual import (
     OF_KERNEL,
     OVERFLOW_HINT,
+    are_alike,
     check_diagonal,
     compiled_budget,
     compiled_kernel,
+    deviations,
     dual_coefs,
     given_values,
     kernel_settings,
+    means,
     outputs,
+    renew_values,
     resolved_gamma,
     rows_at_once,
+    rows_in_units,
     set_gamma,
+    set_gamma_in_units,
     slots_of,
     support_rows,
     support_vectors,
 )
 from rankcore.ordinal.projecting import project, thresholds_of
+from rankcore.ordinal.scale import fix_scale, forget_scale
+from rankcore.ordinal.standardizing import moments_of
 from rankcore.ordinal.weights import Block, Examples
 
 # Maximum number of rows whose kernel matrix is kept between passes, in 2**28 bytes.
@@ -93,6 +104,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
     support_vectors_ = support_vectors
     dual_coef_ = dual_coefs
     gamma_ = resolved_gamma
+    mean_ = means
+    scale_ = deviations
     project = project
 
     def _output_lists(self, state: KernelRecord) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -134,7 +147,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         settings = state.settings
         if settings["kernel"] == "precomputed":
             return no_scoring("the kernel is precomputed: a row does not hold features")
-        kernel = compiled_kernel(state)
+        kernel = compiled_kernel(state.settings, state.pool)
         slots, coefs, sizes = self._output_lists(state)
         longest = int(sizes.max(initial=0))
         used = np.arange(longest) < sizes[:, np.newaxis]  # what is behind them is left over
@@ -148,6 +161,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
             "thresholds": thresholds_of(self),
         }
         vectors = arrays["vectors"]
+        if state.model.rows_change:
+            parts |= {"means": state.model["units"][0], "factors": state.model["unit_factors"][0]}
         if "starts" not in arrays:
             return Scoring("kernel", {**parts, "vectors": vectors}, facts)
         indptr = np.concatenate([arrays["starts"], [vectors.size]])
@@ -166,6 +181,39 @@ class KernelClassifier(OnlineOrdinalClassifier):
                 f"in the same order; found {rows.n_features} columns for {last} rows"
             )
 
+    def _change_units(self, model: Any, moments: Moments, *, first: bool) -> None:
+        # Distances of rows need the means to be subtracted, whatever the intercepts.
+        centered = self.kernel != "linear" or model.settings.get("fit_intercept", True)
+        units, old = moments.units(centered), Units(*model["units"].copy())
+        if not first and are_alike(units, old, moments.n_rows):
+            return
+        model.refold(units.center, units.deviation)
+        if not (units.are_raw and old.are_raw and model["gamma"][0] > 0):
+            set_gamma_in_units(self, model.arrays, moments, units)
+            renew_values(self, model.settings, model.arrays)
+        if first and model.follows:
+            forget_scale(model)
+            fix_scale(
+                model,
+                self,
+                lambda: self._square_in_units(model, moments, units),
+                lambda: float(moments.totals[2] / (moments.totals[0] * model.n_features)),
+            )
+            model.derive()
+
+    def _square_in_units(self, model: Any, moments: Moments, units: Units) -> float:
+        """Return about the mean of K(x, x) over standardised rows of a stream."""
+        if self.kernel == "rbf":
+            return 1.0
+        square = moments.mean_square(units)
+        if callable(self.kernel):  # that of support vectors, as there are no rows
+            known = model["diagonal"][: model["book"][pools.N_SUPPORT]]
+            square = float(known.mean()) if known.size else 1.0
+        elif self.kernel == "poly":
+            with np.errstate(over="ignore"):
+                square = (model["gamma"][0] * square + self.coef0) ** self.degree
+        return power_of_two(square) if np.isfinite(square) else 1.0
+
     def _check_more_rows(self, state: Any, rows: Rows) -> None:
         self._check_columns(rows, int(state.model["book"][pools.FIRST]) + rows.n_rows)
 
@@ -182,13 +230,16 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if self.kernel == "precomputed":
             # Its values are found by the places of rows.
             examples = replace(examples, weights=None)
-        if state.t == 0:
+        known = pools.are_standardized(model.arrays)
+        if state.t == 0 and not known and (not model.follows or np.isfinite(rows.squares)):
             set_gamma(self, model.arrays, examples.weighted)
         twice = order is not None and np.unique(order).size < order.size
         slot_of = slots_of(model.arrays, rows, first) if epoch > 1 or twice else None
         if epoch > 1 and state.gram is None and self._keeps_values(state, rows, n_epochs - epoch):
-            kernel = compiled_kernel(state)
-            state.gram = gram(rows, 0, rows.n_rows, kernel, n_threads(self.n_jobs))
+            kernel, all_rows = compiled_kernel(state.settings, state.pool), rows
+            if model.rows_change:
+                all_rows = as_rows(rows_in_units(model.arrays, rows, slice(0, rows.n_rows)))
+            state.gram = gram(all_rows, 0, rows.n_rows, kernel, n_threads(self.n_jobs))
         state.visit = first, slot_of
         try:
             super()._run_pass(state, examples, epoch, n_epochs)
@@ -202,7 +253,10 @@ class KernelClassifier(OnlineOrdinalClassifier):
         """
         n = int(state.model["book"][pools.N_SUPPORT])
         wanted = (n_further + 1) * n > rows.n_rows
-        return self.kernel in COMPILED and rows.n_rows <= KEPT_ROWS and wanted
+        small = rows.n_rows <= KEPT_ROWS and (
+            not state.model.rows_change or rows.n_features <= KEPT_ROWS
+        )
+        return self.kernel in COMPILED and small and wanted
 
     def _replace_with(self, fitted: Any) -> None:
         fitted._state.gram = None
@@ -211,10 +265,14 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _mean_square(self, state: Any, rows: Rows) -> float:
         if self.kernel == "rbf":
             return 1.0
-        if self.kernel == "linear":
+        standardized = state.model.rows_change
+        if self.kernel == "linear" and not standardized:
             return super()._mean_square(state, rows)
+        if self.kernel == "linear":
+            units = Units(*state.model["units"])
+            return power_of_two(moments_of(state.model).mean_square(units))
         n = min(rows.n_rows, SCALED_ROWS)
-        block = some_rows(rows, slice(0, n))
+        block = rows_in_units(state.pool, rows, slice(0, n))
         if self.kernel == "precomputed":
             own = np.diagonal(columns_of(block, state.visit[0] + np.arange(n)))
         elif self.kernel == "poly":
@@ -228,6 +286,30 @@ class KernelClassifier(OnlineOrdinalClassifier):
         return power_of_two(mean) if np.isfinite(mean) else 1.0
 
     def _learn(self, state: Any, block: Block) -> int:
+        examples, start = block.examples, block.start
+        while start < block.stop:  # rows that are learned in the same units
+            before = int(state.pool["book"][pools.N_SUPPORT])
+            stop = follow_rows(
+                state.model,
+                self,
+                examples.rows,
+                examples.order,
+                examples.steps,
+                start,
+                block.stop,
+            )
+            if stop < 0:
+                return start
+            n, (first, slot_of) = int(state.pool["book"][pools.N_SUPPORT]), state.visit
+            if n < before and slot_of is not None:
+                slot_of[:] = slots_of(state.pool, examples.rows, first)
+            reached = self._learn_in_units(state, replace(block, start=start, stop=stop))
+            if reached < stop:
+                return reached
+            start = stop
+        return start
+
+    def _learn_in_units(self, state: Any, block: Block) -> int:
         first, slot_of = state.visit
         rows, order = block.examples.rows, block.examples.order
         start, stop, model = block.start, block.stop, state.model
@@ -238,7 +320,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if state.gram is None:
             values, among = given_values(self, state, rows, which, first)
         model.take(
-            compiled_kernel(state),
+            compiled_kernel(state.settings, state.pool),
             compiled_budget(self, state),
             self._n_sums,
             rows,
@@ -251,7 +333,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             among,
             state.gram,
         )
-        reached = block.learn(model, self, block.examples.steps)
+        reached = block.learn(model, self, block.examples.steps, follow=False)
         check_diagonal(self, model.arrays, before)
         return reached
 

@@ -22,7 +22,7 @@ from rankcore.ordinal.cusum import (
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel.dual import outputs
 from rankcore.ordinal.projecting import cumulated, thresholds_of
-from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.scale import OF_INTERCEPTS, OF_UNITS, SCALE, BuiltIn
 
 __all__ = ["KernelCuSumRank"]
 
@@ -41,9 +41,9 @@ class KernelCuSumRank(KernelClassifier):
         kernel values of each row with all learned rows; in ``partial_fit`` the column of a row is
         its number in the stream.
     gamma : {"scale", "half", "auto"} or float, default="half"
-        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the
-        first call, rows of weight 0 included; "half" is half of that, for a wider kernel; "auto" is
-        ``1 / n_features``.
+        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of standardised
+        rows or, where these are left alone, of the X of the first call; "half" is half of that, for
+        a wider kernel; "auto" is ``1 / n_features``.
     degree : int, default=2
         Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
@@ -100,6 +100,17 @@ default="oldest"
         distance from the span is at most this share of ``K(x, x)``.
     n_jobs : int, optional
         Threads for kernel values; -1 for all processors. The result does not depend on it.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
+        ``gamma`` and support vectors refer to standardised columns, whose means and deviations the
+        model keeps. Values of a precomputed kernel are left alone; other kernels than "linear"
+        centre columns also without an intercept.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -128,13 +139,17 @@ default="oldest"
     ----------
     dual_coef_ : ndarray of float64, shape (n_classes - 1, n_support)
         Coefficients of the tasks (a copy): their scores are
-        ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
+        ``K(Z, support_vectors_) @ dual_coef_.T + intercept_``, with the standardised rows Z.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Intercepts of the tasks (a copy).
     support_ : ndarray of int64, shape (n_support,)
         Row numbers of the support vectors, counted over all calls of ``partial_fit``.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
-        Support vectors (a copy); float32 if X was. Empty with ``kernel="precomputed"``.
+        Support vectors (a copy), standardised; as they are, and float32 if X was, where rows are
+        left alone. Empty with ``kernel="precomputed"``.
+    mean_, scale_ : ndarray of float64, shape (n_features_in_,)
+        Mean that is subtracted from each column, 0 if none is, and deviation by which it is
+        divided, or 1 (copies). The kernel takes ``(X - mean_) / scale_``.
     gamma_ : float
         The resolved ``gamma``.
     n_features_in_ : int
@@ -193,7 +208,7 @@ default="oldest"
     )
 
     _model_class = KernelCuSumModel
-    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
     _weighs_steps = True
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
@@ -239,6 +254,7 @@ default="oldest"
         decay: float = 0.01,
         projection_tol: float = 1e-06,
         n_jobs: int | None = None,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -268,6 +284,7 @@ default="oldest"
         self.decay = decay
         self.projection_tol = projection_tol
         self.n_jobs = n_jobs
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import (
     COMPILED,
     GAMMAS,
     KERNELS,
     call_kernel,
     columns_of,
+    gamma_of_variance,
+    gram,
     resolve_gamma,
     some_rows,
 )
@@ -26,9 +30,10 @@ from rankcore._core.params import (
     Real,
     as_generator,
 )
+from rankcore._core.standardization import Moments, Units
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
-from rankcore._ext.kernel_learners import POLICIES
+from rankcore._ext.kernel_learners import POLICIES, span
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import pools
 
@@ -40,6 +45,9 @@ LEAST_ROWS, BLOCK_ROWS = 8, 64
 BLOCK_VALUES = 2**20
 # Rows scored by a thread at a time.
 SCORED_ROWS = 1024
+
+# Changes of means and deviations, in deviations, that are small.
+ALIKE = 0.1
 
 # What the parameters of learners in dual form accept.
 OF_KERNEL: Constraints = {
@@ -98,6 +106,27 @@ def set_gamma(learner: Any, arrays: pools.Arrays, rows: Rows) -> None:
         arrays["gamma"][0] = resolve_gamma(learner.gamma, rows)
 
 
+def set_gamma_in_units(learner: Any, arrays: pools.Arrays, moments: Moments, units: Units) -> None:
+    """Resolve ``gamma`` from the moments of rows: their variance is that of standardised values."""
+    if learner.kernel not in ("poly", "rbf"):
+        return
+    means = (moments.means() - units.center) / units.deviation
+    square = moments.mean_square(units) / means.size
+    arrays["gamma"][0] = gamma_of_variance(learner.gamma, means.size, square - means.mean() ** 2)
+
+
+def are_alike(units: Units, old: Units, n_rows: int) -> bool:
+    """Return whether a row beyond the usual range changes units too little to renew kernel values.
+
+    Units are always renewed when the number of rows is a power of two.
+    """
+    if n_rows & (n_rows - 1) == 0:
+        return False
+    ratio = units.deviation / old.deviation
+    moved = np.abs(units.center - old.center) / old.deviation
+    return bool((moved <= ALIKE).all() and (np.abs(ratio - 1) <= ALIKE).all())
+
+
 def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
     """Return the slot of each row from number ``first`` on, or -1."""
     slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
@@ -105,6 +134,51 @@ def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
     known = arrays["support"][:n] - first  # negative for earlier calls
     slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
     return slot_of
+
+
+def renew_values(learner: Any, settings: Mapping[str, Any], arrays: pools.Arrays) -> None:
+    """Compute kernel values of support vectors again, whose units have changed.
+
+    With "projectron", those that are now near the span of others become combinations of these.
+    """
+    n = int(arrays["book"][pools.N_SUPPORT])
+    if n == 0:
+        return
+    vectors, kernel = arrays["vectors"][:n], compiled_kernel(settings, arrays)
+    compiled = isinstance(learner.kernel, str)
+    values = None
+    if any(name in arrays for name in pools.BY_PAIR):
+        values = (
+            gram(as_rows(vectors), 0, n, kernel, n_threads(learner.n_jobs))
+            if compiled
+            else call_kernel(learner.kernel, vectors, vectors)
+        )
+    if compiled:
+        kernel_scores.diagonal(kernel, arrays["norms"][:n], arrays["diagonal"][:n])
+    elif values is not None:
+        arrays["diagonal"][:n] = np.diagonal(values)
+    else:
+        for start in range(0, n, BLOCK_ROWS):
+            some = vectors[start : start + BLOCK_ROWS]
+            own = np.diagonal(call_kernel(learner.kernel, some, some))
+            arrays["diagonal"][start : start + own.size] = own
+    if "gram" in arrays:
+        arrays["gram"][:n, :n] = values
+    if "inverse" in arrays:
+        arrays["inverse"][...] = 0
+        shares = np.zeros((n, n))
+        kept = span(values, learner.projection_tol, arrays["inverse"], shares)
+        if kept.size < n:
+            pools.keep_independent(arrays, kept, shares)
+
+
+def rows_in_units(arrays: Any, rows: Rows, which: slice | np.ndarray) -> Any:
+    """Return some rows in the units of the support vectors: dense, if they are standardised."""
+    if not pools.are_standardized(arrays):
+        return some_rows(rows, which)
+    if isinstance(which, slice):
+        which = np.arange(which.start, which.stop)
+    return Units(*arrays["units"]).standardize(rows, which.astype(np.int32))
 
 
 def check_diagonal(learner: Any, arrays: pools.Arrays, before: int) -> None:
@@ -120,11 +194,11 @@ def given_values(
     """Compute kernel values of a block with the support vectors and itself, if not compiled."""
     if isinstance(learner.kernel, str) and learner.kernel in COMPILED:
         return None, None
-    block = some_rows(rows, which)
     n = int(state.pool["book"][pools.N_SUPPORT])
     if learner.kernel == "precomputed":
-        support = state.pool["support"][:n]
+        block, support = some_rows(rows, which), state.pool["support"][:n]
         return columns_of(block, support), columns_of(block, first + which)
+    block = rows_in_units(state.pool, rows, which)
     among = call_kernel(learner.kernel, block, block)
     if n == 0:
         return np.empty((which.size, 0)), among
@@ -132,13 +206,12 @@ def given_values(
     return call_kernel(learner.kernel, block, vectors), among
 
 
-def compiled_kernel(state: Any) -> Compiled:
+def compiled_kernel(settings: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Compiled:
     """Return the parameters of the kernel for compiled code."""
-    settings = state.settings
     kernel = settings["kernel"]
     return {
         "kind": COMPILED[kernel] if isinstance(kernel, str) and kernel in COMPILED else 0,
-        "gamma": float(state.pool["gamma"][0]),
+        "gamma": float(arrays["gamma"][0]),
         "coef0": settings["coef0"],
         "degree": settings["degree"],
     }
@@ -166,6 +239,7 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
     for name in ("starts", "lengths"):
         if name in arrays:
             arrays[name] = arrays[name].copy()
+    units = arrays["units"] if pools.are_standardized(arrays) else None
     out = np.zeros((rows.n_rows, sizes.size))
     n = int(arrays["book"][pools.N_SUPPORT])
     if n == 0:
@@ -173,7 +247,7 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
     kernel = state.settings["kernel"]
     compiled = isinstance(kernel, str) and kernel in COMPILED
     if compiled:
-        constants = compiled_kernel(state)
+        constants = compiled_kernel(state.settings, arrays)
         vectors = arrays["vectors"].reshape(-1)
     else:
         lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
@@ -199,13 +273,15 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
                 slots,
                 coefs,
                 sizes,
+                units,
+                None if units is None else arrays["unit_factors"],
                 out[start:stop],
             )
             return
-        block = some_rows(rows, slice(start, stop))
         if kernel == "precomputed":
-            values = columns_of(block, support)
+            values = columns_of(some_rows(rows, slice(start, stop)), support)
         else:
+            block = rows_in_units(arrays, rows, slice(start, stop))
             values = call_kernel(kernel, block, matrix)
         out[start:stop] = values @ table
 
@@ -224,7 +300,7 @@ def support_rows(learner: Any) -> np.ndarray:
 @property  # type: ignore[misc]
 @consistent_read
 def support_vectors(learner: Any) -> Any:
-    """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
+    """Support vectors, shape (n_support, n_features): standardised, or an array or CSR like X."""
     return pools.support_matrix(learner._fitted_state().pool, learner.n_features_in_)
 
 
@@ -236,6 +312,24 @@ def dual_coefs(learner: Any) -> np.ndarray:
     slots, coefs, sizes = learner._output_lists(state)
     lists = {"book": state.pool["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
     return pools.coefficient_table(lists)
+
+
+@property  # type: ignore[misc]
+@consistent_read
+def means(learner: Any) -> np.ndarray:
+    """Means that are subtracted from columns, shape (n_features_in_,); 0 where none is."""
+    arrays = learner._fitted_state().pool
+    standardized = pools.are_standardized(arrays)
+    return arrays["units"][0].copy() if standardized else np.zeros(learner.n_features_in_)
+
+
+@property  # type: ignore[misc]
+@consistent_read
+def deviations(learner: Any) -> np.ndarray:
+    """Deviations by which columns are divided, shape (n_features_in_,); 1 where they are not."""
+    arrays = learner._fitted_state().pool
+    standardized = pools.are_standardized(arrays)
+    return arrays["units"][1].copy() if standardized else np.ones(learner.n_features_in_)
 
 
 @property  # type: ignore[misc]

@@ -23,7 +23,7 @@ from rankcore.ordinal.projecting import (
     ranks_by_thresholds,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import MARGIN, SCALE, BuiltIn
+from rankcore.ordinal.scale import MARGIN, OF_UNITS, SCALE, BuiltIn
 from rankcore.ordinal.weights import Block
 
 __all__ = ["KernelOAPBPM"]
@@ -52,9 +52,9 @@ class KernelOAPBPM(KernelClassifier):
         kernel values of each row with all learned rows; in ``partial_fit`` the column of a row is
         its number in the stream.
     gamma : {"scale", "half", "auto"} or float, default="scale"
-        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the
-        first call, rows of weight 0 included; "half" is half of that, for a wider kernel; "auto" is
-        ``1 / n_features``.
+        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of standardised
+        rows or, where these are left alone, of the X of the first call; "half" is half of that, for
+        a wider kernel; "auto" is ``1 / n_features``.
     degree : int, default=2
         Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
@@ -98,6 +98,17 @@ default="oldest"
         Also seeds the sampling; the same seed draws the same examples as in `OAPBPM`.
     max_iter : int, default=10
         Passes over the data in ``fit``.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
+        ``gamma`` and support vectors refer to standardised columns, whose means and deviations the
+        model keeps. Values of a precomputed kernel are left alone; other kernels than "linear"
+        centre columns also without an intercept.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -140,7 +151,11 @@ default="oldest"
     support_ : ndarray of int64, shape (n_support,)
         Row numbers of the support vectors, counted over all calls of ``partial_fit``.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
-        Support vectors (a copy); float32 if X was. Empty with ``kernel="precomputed"``.
+        Support vectors (a copy), standardised; as they are, and float32 if X was, where rows are
+        left alone. Empty with ``kernel="precomputed"``.
+    mean_, scale_ : ndarray of float64, shape (n_features_in_,)
+        Mean that is subtracted from each column, 0 if none is, and deviation by which it is
+        divided, or 1 (copies). The kernel takes ``(X - mean_) / scale_``.
     gamma_ : float
         The resolved ``gamma``.
     n_features_in_ : int
@@ -197,7 +212,7 @@ default="oldest"
     )
 
     _model_class = KernelOAPModel
-    _built_in: ClassVar[BuiltIn] = OF_ENSEMBLE
+    _built_in: ClassVar[BuiltIn] = {**OF_ENSEMBLE, **OF_UNITS}
     _n_sums = 1  # the last output is the sum of the members
 
     _constraints: ClassVar[Constraints] = {
@@ -236,6 +251,7 @@ default="oldest"
         projection_tol: float = 1e-06,
         random_state: Seed | None = None,
         max_iter: int = 10,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -262,6 +278,7 @@ default="oldest"
         self.projection_tol = projection_tol
         self.random_state = random_state
         self.max_iter = max_iter
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from rankcore._core.state import widened
 from rankcore._ext.kernel_learners import BOOK
+from rankcore._ext.online_model import RAW_UNITS
 from rankcore._ext.rows import Rows
 
 Arrays = dict[str, np.ndarray]
@@ -59,18 +60,25 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
     return arrays
 
 
+def are_standardized(arrays: Arrays) -> bool:
+    """Return whether rows and support vectors are in units that differ from those of the rows."""
+    units = arrays.get("units")
+    return units is not None and bool((units != RAW_UNITS).any())
+
+
 def add_vectors(arrays: Arrays, rows: Rows) -> bool:
     """Set the format and dtype of the pool's vectors to those of the rows, or a wider dtype.
 
-    Returns whether arrays were replaced.
+    Standardised vectors are dense, of float64. Returns whether arrays were replaced.
     """
-    dtype = rows.arrays[0].dtype
+    dense = rows.columns is None or are_standardized(arrays)
+    dtype = np.dtype(np.float64) if are_standardized(arrays) else rows.arrays[0].dtype
     capacity = arrays["support"].size
     if "vectors" in arrays:
         if arrays["vectors"].dtype == dtype or dtype != np.float64:
             return False
         arrays["vectors"] = arrays["vectors"].astype(np.float64)
-    elif rows.columns is None:
+    elif dense:
         arrays["vectors"] = np.zeros((capacity, rows.n_features), dtype=dtype)
     else:
         arrays["vectors"] = np.zeros(FIRST_CAPACITY, dtype=dtype)
@@ -191,6 +199,25 @@ def roomy(arrays: Arrays) -> Arrays:
         for name in BY_VALUE:
             out[name] = widened(out[name], (1,))
     return out
+
+
+def keep_independent(arrays: Arrays, kept: np.ndarray, shares: np.ndarray) -> None:
+    """Remove all support vectors but some, and express the others by these, see `span`."""
+    m = kept.size
+    for name in BY_ENTRY[1:]:
+        if name in arrays:
+            table = coefficient_table(arrays, name)
+            found = np.zeros((len(table), m))
+            for column, combination in zip(table.T, shares[:, :m], strict=True):
+                found += column[:, np.newaxis] * combination
+            arrays[name][:, :m] = found
+    arrays["slots"][:, :m] = np.arange(m)
+    arrays["sizes"][:] = m
+    for name in BY_SLOT:
+        if name in arrays:
+            arrays[name][:m] = arrays[name][kept]
+    arrays["vectors"][:m] = arrays["vectors"][kept]
+    arrays["book"][N_SUPPORT] = m
 
 
 def support_matrix(arrays: Arrays, n_features: int) -> Any:

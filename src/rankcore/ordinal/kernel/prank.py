@@ -17,7 +17,7 @@ from rankcore.ordinal.projecting import (
     ranks_by_thresholds,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import MARGIN, OF_PRANK, SCALE
+from rankcore.ordinal.scale import MARGIN, OF_PRANK, OF_UNITS, SCALE
 
 __all__ = ["KernelPRank"]
 
@@ -37,9 +37,9 @@ class KernelPRank(KernelClassifier):
         kernel values of each row with all learned rows; in ``partial_fit`` the column of a row is
         its number in the stream.
     gamma : {"scale", "half", "auto"} or float, default="half"
-        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the
-        first call, rows of weight 0 included; "half" is half of that, for a wider kernel; "auto" is
-        ``1 / n_features``.
+        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of standardised
+        rows or, where these are left alone, of the X of the first call; "half" is half of that, for
+        a wider kernel; "auto" is ``1 / n_features``.
     degree : int, default=2
         Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
@@ -88,6 +88,17 @@ default="oldest"
         distance from the span is at most this share of ``K(x, x)``.
     n_jobs : int, optional
         Threads for kernel values; -1 for all processors. The result does not depend on it.
+    standardize : "auto" or False, default="auto"
+        Learn from columns that are centred and divided by their deviation, those of the weighted
+        rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
+        converted: it predicts, and is saved and exported, for rows as they are. Rows of which at
+        most an eighth of the values are not 0, and columns of 0 and 1, are left alone. Without an
+        intercept columns are divided by their root mean square. Constants that are "auto" follow
+        from the standardised rows, of a stream from the first 16. False learns from rows as they
+        are.
+        ``gamma`` and support vectors refer to standardised columns, whose means and deviations the
+        model keeps. Values of a precomputed kernel are left alone; other kernels than "linear"
+        centre columns also without an intercept.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -125,7 +136,11 @@ default="oldest"
     support_ : ndarray of int64, shape (n_support,)
         Row numbers of the support vectors, counted over all calls of ``partial_fit``.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
-        Support vectors (a copy); float32 if X was. Empty with ``kernel="precomputed"``.
+        Support vectors (a copy), standardised; as they are, and float32 if X was, where rows are
+        left alone. Empty with ``kernel="precomputed"``.
+    mean_, scale_ : ndarray of float64, shape (n_features_in_,)
+        Mean that is subtracted from each column, 0 if none is, and deviation by which it is
+        divided, or 1 (copies). The kernel takes ``(X - mean_) / scale_``.
     gamma_ : float
         The resolved ``gamma``.
     n_features_in_ : int
@@ -195,11 +210,17 @@ default="oldest"
         weights="visits",
         instances=lambda: [
             KernelPRank(max_iter=2, random_state=0),
-            KernelPRank(kernel="linear", max_iter=2, random_state=0),
-            KernelPRank(budget=20, budget_policy="forgetron", average=False, random_state=0),
+            KernelPRank(kernel="linear", max_iter=2, standardize=False, random_state=0),
+            KernelPRank(
+                budget=20,
+                budget_policy="forgetron",
+                average=False,
+                standardize=False,
+                random_state=0,
+            ),
         ],
     )
-    _built_in: ClassVar = OF_PRANK
+    _built_in: ClassVar = {**OF_PRANK, **OF_UNITS}
     _published: ClassVar[dict[str, Any]] = {"gamma": "scale"}
     _model_class = KernelPRankModel
 
@@ -233,6 +254,7 @@ default="oldest"
         decay: float = 0.01,
         projection_tol: float = 1e-06,
         n_jobs: int | None = None,
+        standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -256,6 +278,7 @@ default="oldest"
         self.decay = decay
         self.projection_tol = projection_tol
         self.n_jobs = n_jobs
+        self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds

@@ -193,6 +193,8 @@ class KernelModel:
                 np.arange(n, dtype=np.int32)[np.newaxis],
                 self.coefficients[np.newaxis],
                 np.array([n]),
+                None,
+                None,
                 scores[start:stop, np.newaxis],
             )
 
