@@ -122,7 +122,8 @@ def models():
     labels = ["schlecht", "mäßig", "gut", "sehr"]
     names = [f"{type(one).__name__} {i}" for i, one in enumerate(SAVED)]
     yield from zip(names, map(fitted, SAVED), strict=True)
-    yield "sparse support vectors", fitted(rc.KernelPRank(max_iter=2, random_state=0), sp.csr_array)
+    plain = rc.KernelPRank(max_iter=2, standardize=False, random_state=0)
+    yield "sparse support vectors", fitted(plain, sp.csr_array)
     yield "labels", rc.PRank(random_state=0).fit(X, np.array(labels)[Y - 1], classes=labels)
     isotonic = rc.CalibratedOrdinal(rc.PRank(random_state=0), method="isotonic")
     yield "isotonic", isotonic.fit(X, Y)
