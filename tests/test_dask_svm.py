@@ -81,7 +81,9 @@ def test_model_is_the_minimum_of_the_objective(client, queries):
 
     found = minimize(objective, np.zeros(90), jac=True, method="BFGS", tol=1e-9)
     bX, by, bq = blocks(4, X, y, qid)
-    model = rd.RankSVM(C=0.3, tol=1e-10, random_state=0).fit(bX, by, qid=bq, n_shards=4)
+    model = rd.RankSVM(C=0.3, tol=1e-10, random_state=0, standardize=False).fit(
+        bX, by, qid=bq, n_shards=4
+    )
     assert model.objective_ == pytest.approx(found.fun, rel=1e-8)
     np.testing.assert_allclose(model.coef_, found.x, atol=1e-4)
 
@@ -140,3 +142,19 @@ def test_a_shard_that_moves_repeats_its_evaluation(queries):
     every = np.arange(shard.sizes().of_queries.size)
     np.testing.assert_allclose(moved.curve(w, terms, p), expected, rtol=1e-12)
     np.testing.assert_allclose(moved.matrix(every, w, terms)[0] @ p, expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_of_any_scale_are_standardised_over_all_shards(weighted, form, client, queries):
+    X, y, qid, w = queries
+    scale = 10.0 ** np.linspace(-4, 4, 90)
+    X, w = X * scale + 2 * scale, np.floor(w)
+    X[300:] *= 3  # shards differ
+    expected = rc.RankSVM(tol=1e-10, random_state=0)
+    expected.fit(X, y, qid=qid, **({"sample_weight": w} if weighted else {}))
+    bX, by, bq, bw = blocks(4, form(X), y, qid, w)
+    model = rd.RankSVM(tol=1e-10, random_state=0)
+    model.fit(bX, by, qid=bq, n_shards=4, **({"sample_weight": bw} if weighted else {}))
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    np.testing.assert_allclose(model.coef_ * scale, expected.coef_ * scale, rtol=1e-5, atol=1e-6)

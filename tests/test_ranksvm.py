@@ -90,7 +90,7 @@ def test_features_of_any_scale_are_learned(loss, balance, kernel, scale):
     X, y, qid = data(n=40)
     pairs = pairs_of(y, qid, balance)
     expected = optimum(*differences(scale * X, pairs), loss)
-    model = rc.RankSVM(loss=loss, balance=balance, kernel=kernel, tol=1e-8)
+    model = rc.RankSVM(loss=loss, balance=balance, kernel=kernel, tol=1e-8, standardize=False)
     found = model.fit(scale * X, y, qid=qid).coef_
     assert np.linalg.norm(found - expected) < 1e-3 * np.linalg.norm(expected)
     rough = clone(model).set_params(tol=1e-4).fit(scale * X, y, qid=qid).coef_
@@ -139,7 +139,9 @@ def test_a_solver_on_listed_differences_finds_nothing_lower(loss, power, balance
             warnings.simplefilter("ignore", ConvergenceWarning)  # its best is a bound all the same
             other.fit(signs[:, None] * Z, signs, sample_weight=v)
         lowest = plain.objective(other.coef_[0], X, pairs, C, power)
-        model = rc.RankSVM(C, loss=loss, balance=balance, tol=3e-7).fit(X, y, qid=qid)
+        model = rc.RankSVM(C, loss=loss, balance=balance, tol=3e-7, standardize=False).fit(
+            X, y, qid=qid
+        )
         reached = plain.objective(model.coef_, X, pairs, C, power)
         assert model.objective_ == pytest.approx(reached, rel=1e-12)
         assert reached <= lowest * (1 + 1e-6)
@@ -200,7 +202,9 @@ def _centred(s, qid):
 def test_the_linear_kernel_is_no_kernel(loss, power):
     X, y, qid = data(5)
     models = [
-        rc.RankSVM(2.0, loss=loss, tol=1e-8, max_iter=1000, **params).fit(form(X), y, qid=qid)
+        rc.RankSVM(2.0, loss=loss, tol=1e-8, max_iter=1000, **params, standardize=False).fit(
+            form(X), y, qid=qid
+        )
         for params, form in [
             ({}, np.asarray),
             ({"kernel": "linear"}, np.asarray),
@@ -310,7 +314,7 @@ def test_weights_of_rows_are_repetitions():
 def test_weights_of_one_query_are_not_rounded_by_those_of_another(spread):
     X, y, qid = data(9, queries=2)
     weights = np.random.default_rng(0).random(len(y)) * np.where(qid == 0, spread, 1.0)
-    model = rc.RankSVM(tol=1e-10).fit(X, y, qid=qid, sample_weight=weights)
+    model = rc.RankSVM(tol=1e-10, standardize=False).fit(X, y, qid=qid, sample_weight=weights)
     expected = plain.objective(model.coef_, X, pairs_of(y, qid, "query", weights), 1.0, 2)
     assert model.objective_ == pytest.approx(expected, rel=1e-12)
 
@@ -329,7 +333,9 @@ def test_weights_of_queries_multiply_their_losses():
     X, y, qid = data(10)
     ids = list(dict.fromkeys(qid.tolist()))
     of_queries = np.arange(len(ids), dtype=float)
-    model = rc.RankSVM(2.0, tol=1e-12).fit(X, y, qid=qid, sample_weight=of_queries)
+    model = rc.RankSVM(2.0, tol=1e-12, standardize=False).fit(
+        X, y, qid=qid, sample_weight=of_queries
+    )
     of_rows = np.array([of_queries[ids.index(one)] for one in qid])
     mean = of_rows[of_rows > 0].mean()
     pairs = [(i, j, v * of_rows[i] / mean) for i, j, v in pairs_of(y, qid)]
@@ -345,11 +351,13 @@ def test_listed_pairs_are_those_of_labels(loss):
     X, y, qid = data(11)
     listed = [(i, j) for i, j, _ in plain.pairs_of(y, qid)]
     params = {"loss": loss, "balance": None, "tol": 1e-8, "max_iter": 1000}
-    by_label = rc.RankSVM(**params).fit(X, y, qid=qid)
-    by_list = rc.RankSVM(**params).fit(X, pairs=listed, qid=qid)
+    by_label = rc.RankSVM(**params, standardize=False).fit(X, y, qid=qid)
+    by_list = rc.RankSVM(**params, standardize=False).fit(X, pairs=listed, qid=qid)
     assert by_list.objective_ == pytest.approx(by_label.objective_, rel=2e-8)
     weights = np.linspace(0, 1, len(listed))
-    model = rc.RankSVM(tol=1e-12, balance=None).fit(X, pairs=listed, pairs_weight=weights, qid=qid)
+    model = rc.RankSVM(tol=1e-12, balance=None, standardize=False).fit(
+        X, pairs=listed, pairs_weight=weights, qid=qid
+    )
     pairs = [(i, j, v) for (i, j), v in zip(listed, weights, strict=True)]
     np.testing.assert_allclose(
         model.coef_, -X.T @ plain.slopes_of(X @ model.coef_, pairs, 2), atol=1e-5

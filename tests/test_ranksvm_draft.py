@@ -40,10 +40,12 @@ def drafts(monkeypatch):
 def test_the_optimum_and_the_gap_are_those_of_the_rows(balance, C, common, drafts):
     X, y, qid = wide(common=common)
     given = {"C": C, "balance": balance, "random_state": 0}
-    model = rc.RankSVM(**given).fit(X, y, qid=qid)
+    model = rc.RankSVM(**given, standardize=False).fit(X, y, qid=qid)
     assert len(drafts) == 1
     assert drafts[0] is not None
-    kernel = rc.RankSVM(**given, tol=1e-8, kernel="precomputed").fit(X @ X.T, y, qid=qid)
+    kernel = rc.RankSVM(**given, tol=1e-8, kernel="precomputed", standardize=False).fit(
+        X @ X.T, y, qid=qid
+    )
     pairs = plain.pairs_of(y, qid)
     pairs = plain.balanced(pairs, qid) if balance else pairs
     reached = plain.objective(model.coef_, X, pairs, C, 2)
@@ -55,8 +57,8 @@ def test_the_optimum_and_the_gap_are_those_of_the_rows(balance, C, common, draft
 
 def test_a_small_tolerance_is_reached_on_the_rows_themselves(drafts):
     X, y, qid = wide(common=3.0)
-    model = rc.RankSVM(tol=1e-11).fit(X, y, qid=qid)
-    kernel = rc.RankSVM(tol=1e-11, kernel="precomputed").fit(X @ X.T, y, qid=qid)
+    model = rc.RankSVM(tol=1e-11, standardize=False).fit(X, y, qid=qid)
+    kernel = rc.RankSVM(tol=1e-11, kernel="precomputed", standardize=False).fit(X @ X.T, y, qid=qid)
     assert model.gap_ <= 1e-11
     assert model.objective_ == pytest.approx(kernel.objective_, rel=1e-10)
     assert model.n_iter_ == len(model.history_["gap"])
@@ -67,9 +69,11 @@ def test_inner_products_are_those_of_the_documents_for_any_number_of_threads(mon
     X, _, _ = wide()
     docs = np.random.default_rng(1).permutation(N)[:41]
     monkeypatch.setattr(_problems, "CHUNK_VALUES", 300 * docs.size)  # several chunks
-    one, two = (_problems._inner_products(X, docs, n_jobs) for n_jobs in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_allclose(one, X[docs] @ X[docs].T, rtol=1e-5, atol=1e-3)
+    for factors in (None, np.random.default_rng(2).uniform(0.5, 2.0, D)):
+        one, two = (_problems._inner_products(X, docs, factors, n_jobs) for n_jobs in (1, 2))
+        np.testing.assert_array_equal(one, two)
+        Z = (X[docs] - X[docs].mean(axis=0)) * (1.0 if factors is None else factors)
+        np.testing.assert_allclose(one, Z @ Z.T, rtol=1e-5, atol=1e-3)
 
 
 def test_threads_and_float32_change_nothing(drafts):
@@ -84,12 +88,12 @@ def test_rows_without_pairs_and_any_order(drafts):
     X, y, qid = wide()
     order = np.random.default_rng(2).permutation(N)
     lone = np.random.default_rng(3).normal(size=(5, D))
-    more = rc.RankSVM(tol=1e-10).fit(
+    more = rc.RankSVM(tol=1e-10, standardize=False).fit(
         np.vstack([lone, X[order]]),
         np.append(np.zeros(5, int), y[order]),
         qid=np.append(np.arange(100, 105), qid[order]),
     )
-    same = rc.RankSVM(tol=1e-10).fit(X, y, qid=qid)
+    same = rc.RankSVM(tol=1e-10, standardize=False).fit(X, y, qid=qid)
     np.testing.assert_allclose(more.coef_, same.coef_, atol=1e-6)
 
 
@@ -122,7 +126,7 @@ def test_callbacks_see_models_of_features_and_may_stop(drafts):
 @pytest.mark.parametrize("reason", ["memory", "documents", "sparse", "float32"])
 def test_no_draft_where_it_does_not_pay_or_fit(reason, drafts, monkeypatch):
     X, y, qid = wide()
-    expected = rc.RankSVM(tol=1e-9).fit(X, y, qid=qid).objective_
+    expected = rc.RankSVM(tol=1e-9, standardize=False).fit(X, y, qid=qid).objective_
     given = {"memory_limit": 4 * N * N - 1} if reason == "memory" else {}
     if reason == "documents":
         monkeypatch.setattr(_problems, "MOST_DOCS", N - 1)
@@ -131,7 +135,7 @@ def test_no_draft_where_it_does_not_pay_or_fit(reason, drafts, monkeypatch):
 
         X = csr_array(X)
     scale = 1e25 if reason == "float32" else 1.0  # its squares are beyond single precision
-    model = rc.RankSVM(scale**-2, tol=1e-9, **given).fit(X * scale, y, qid=qid)
+    model = rc.RankSVM(scale**-2, tol=1e-9, **given, standardize=False).fit(X * scale, y, qid=qid)
     assert drafts[0] is not None
     assert drafts[1:] == [None]
     assert model.objective_ * scale**2 == pytest.approx(expected, rel=1e-8)

@@ -232,16 +232,16 @@ def test_dominating_features_are_named(form):
         rc.PRank(),
         rc.CuSumRank(),
         rc.PairwisePerceptron(standardize=False),
-        rc.RankSVM(),
+        rc.RankSVM(standardize=False),
         rc.RankSVM(kernel="rbf"),
-        rc.RankSVMCV([0.1], cv=2),
+        rc.RankSVMCV([0.1], cv=2, standardize=False),
     ):
         name = type(learner).__name__
         declared = {"qid": qid} if ranks_queries(learner) else {}
         with pytest.warns(UserWarning, match=rf"\(column 2\): put {name} behind a scaler"):
             as_they_are(learner).fit(form(X), y, **declared)
     with pytest.warns(UserWarning, match=r"\(column 2\): put RankSVM behind a scaler"):
-        rc.ranksvm_path(form(X), y, qid=qid, Cs=[0.1])
+        rc.ranksvm_path(form(X), y, qid=qid, Cs=[0.1], standardize=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(form(X), y)

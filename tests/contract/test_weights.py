@@ -588,6 +588,7 @@ def test_a_weight_above_0_never_leaves_a_row_out(learner, told):
 def test_listed_pairs_whose_weight_underflows_are_rejected(learner):
     X, qid = data(4)[0], np.zeros(4)
     given = {"qid": qid, "pairs": [[3, 2], [1, 0]], "sample_weight": [1e-200, 1e-200, 1, 1]}
+    learner = as_they_are(learner)
     with pytest.raises(ValueError, match=r"pairs\[1\] and those of rows 1 and 0 underflows"):
         clone(learner).fit(X, **given)
     by_pair = {"pairs_weight": [1, 1e-300], "sample_weight": [1e-20, 1e-20, 1, 1]}

@@ -20,12 +20,14 @@ from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows, warn_without_qid
+from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
 from rankcore.dask._shards import Shard, ShardedRows, check_supported
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
+from rankcore.ranking.standardizing import factors_of
 from rankcore.ranking.svm.losses import Evaluation, PairLosses, Terms
 from rankcore.ranking.svm.models import LinearModel
 from rankcore.ranking.svm.newton import NewtonLearner, newton_steps
@@ -46,13 +48,19 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
         rows.form, rows.n_features, ModelState(None, settings={}), _largest_query=rows.largest_query
     )
     monitor = watching.of_queries(fitted, rows)
+    factors = None
+    if model.standardize == "auto":
+        moments = Moments(rows.n_features)
+        for more in rows.shards.gather(shard_moments, mean=rows.mean_weight):
+            moments.combine(more)
+        factors = None if moments.sparse else factors_of(moments)
     balanced = model.balance == "query"
     rows.shards.transform(prepare, balanced=balanced, mean=rows.mean_weight)
     sizes = rows.shards.gather(QuerySums.sizes)
     if not any(one.of_queries.size for one in sizes):
         raise nothing_to_learn()
-    space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state))
-    problem: Any = SimpleNamespace(model=LinearModel)  # of an element of the space
+    space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state), factors)
+    problem: Any = SimpleNamespace(model=space.model)
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
@@ -79,7 +87,9 @@ class Sizes(NamedTuple):
 class ClusterSpace(WeightSpace):
     """Weights of features, for sums over shards of type `QuerySums`."""
 
-    def __init__(self, shards: Shards, sizes: Sequence[Sizes], generator: Any) -> None:
+    def __init__(
+        self, shards: Shards, sizes: Sequence[Sizes], generator: Any, factors: Floats | None
+    ) -> None:
         self._shards = shards
         self._edges = np.cumsum([0, *(one.of_queries.size for one in sizes)])
         self._last: Evaluation | None = None
@@ -89,15 +99,23 @@ class ClusterSpace(WeightSpace):
             float(sum(one.weight for one in sizes)),
             generator,
             sum(one.n_values for one in sizes),
+            factors,
         )
+
+    def model(self, w: Floats) -> LinearModel:
+        """Return the model of an element."""
+        return LinearModel(self.times_factors(w))
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
         """Implement `Space.evaluate`."""
-        at = self.along(w, terms)
-        return at, w + at.slopes
+        at = self.along(self.times_factors(w), terms)
+        return at, w + self.times_factors(at.slopes)
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """Evaluate the loss at weights, which stand for their scores; slopes are by weights."""
+        """Evaluate the loss at weights of features as given, which stand for their scores.
+
+        Slopes are by these weights.
+        """
         last = self._last  # the end of a step is evaluated once
         if last is not None and last.terms.same(terms) and np.array_equal(last.scores, scores):
             return last
@@ -111,9 +129,10 @@ class ClusterSpace(WeightSpace):
         return self._last
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
-        """Return p, and the Hessian of the loss times p."""
-        found = self._shards.gather(QuerySums.curve, w=at.scores, terms=at.terms, p=p)
-        return p, np.sum(found, axis=0)
+        """Return the weights of p, and the Hessian of the loss times p."""
+        weights = self.times_factors(p)
+        found = self._shards.gather(QuerySums.curve, w=at.scores, terms=at.terms, p=weights)
+        return weights, self.times_factors(np.sum(found, axis=0))
 
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
         queries = [
@@ -176,6 +195,14 @@ class QuerySums:
             at = self._losses.evaluate(terms, rows=self._rows, weights=w)
         self._at = w.copy(), at
         return at
+
+
+def shard_moments(shard: Shard, mean: float) -> Moments:
+    """Return the weighted moments of a shard; ``mean`` is that of the weights of all rows."""
+    rows = as_rows(shard.X)
+    return Moments(rows.n_features).add(
+        rows, None if shard.weights is None else shard.weights / mean
+    )
 
 
 def prepare(shard: Shard, balanced: bool, mean: float) -> QuerySums:

@@ -145,10 +145,15 @@ def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
     return weights[query_numbers(queries)]
 
 
+def row_weights(window: Window) -> Floats | None:
+    """Return the weights of the rows of a window, if it has any."""
+    queries = group_rows(window.queries, window.rows.n_rows)
+    return weights_of_rows(window.sample_weight, queries)
+
+
 def weighted_rows(window: Window) -> Rows:
     """Return the rows of a window with a positive weight."""
-    queries = group_rows(window.queries, window.rows.n_rows)
-    return rows_of_weight(window.rows, weights_of_rows(window.sample_weight, queries))
+    return rows_of_weight(window.rows, row_weights(window))
 
 
 def mean_weight(total: Fraction, n_weighted: int) -> float:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.scales import SPARSE
-from rankcore._core.sources import Source
+from rankcore._core.sources import Source, Window
 from rankcore._core.standardization import Moments
 from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
-from rankcore.ranking.pairs import Pairing, weighted_rows
+from rankcore.ranking.pairs import Pairing, row_weights, weighted_rows
 
 # Columns of other deviations are left alone: their squares are not float64.
 SAFE = (1e-100, 1e100)
@@ -32,6 +32,22 @@ def factors_of(moments: Moments) -> Floats:
         deviation = moments.units().deviation
     safe = (deviation >= SAFE[0]) & (deviation <= SAFE[1])
     return 1 / np.where(safe, deviation, 1.0)
+
+
+def factors_of_window(window: Window, part: NDArray[np.int64] | None = None) -> Floats | None:
+    """Return the factors from the weighted rows of a window; None for sparse rows.
+
+    ``part`` are the rows to use, some with a positive weight; all by default.
+    """
+    rows, weights = window.rows, row_weights(window)
+    if part is not None:
+        of_part = np.zeros(rows.n_rows)
+        of_part[part] = 1.0 if weights is None else weights[part]
+        weights = of_part
+    if weights is not None:
+        weights = weights / weights.max()  # sums of large weights would overflow
+    moments = Moments(rows.n_features).add(rows, weights)
+    return None if moments.sparse else factors_of(moments)
 
 
 def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | None:

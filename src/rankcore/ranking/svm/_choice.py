@@ -20,7 +20,8 @@ from rankcore._core.queries import Queries, group_rows, query_numbers, whole_fol
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
-from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM, warn_of_columns
+from rankcore.ranking.standardizing import factors_of_window
+from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM, column_factors
 from rankcore.ranking.svm._path import along, as_cs, check_cs, warn_of_ties
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.validation import METRIC, check_defined, measure, merit
@@ -65,6 +66,12 @@ class RankSVMCV(Ranker):
         of its decrease from w = 0.
     max_iter : int, default=200
         Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
+    standardize : {"auto", False}, default="auto"
+        "auto": learn from features divided by their standard deviations, without a copy of X;
+        ``coef_`` is for features as given. Columns of 0 and 1 are not divided, nor are rows of
+        which at most an eighth of the values are not 0, nor those of a model with a ``kernel``:
+        scale these by a ``StandardScaler``, as ``gamma`` refers to features as given. False: learn
+        from features as given.
     memory_limit : int, default=2**31
         Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
@@ -142,6 +149,7 @@ class RankSVMCV(Ranker):
         coef0: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
+        standardize: Literal["auto", False] = "auto",
         memory_limit: int = 2**31,
         n_jobs: int | None = None,
         random_state: Seed | None = None,
@@ -158,6 +166,7 @@ class RankSVMCV(Ranker):
         self.coef0 = coef0
         self.tol = tol
         self.max_iter = max_iter
+        self.standardize = standardize
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -201,7 +210,7 @@ class RankSVMCV(Ranker):
         everything = make_pairing(source.window, balanced=self.balance == "query")
         check_useful(everything, rows.n_rows)
         source.weighted = weighted_rows(source.window)
-        warn_of_columns(source, self)
+        of_all = column_factors(source, self)
         warn_of_ties(rows, everything, type(self).__name__)
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
@@ -212,7 +221,10 @@ class RankSVMCV(Ranker):
         planned = len(folds) * Cs.size + 1
         for k, (train, test) in enumerate(folds):
             part = _part(everything, numbers[train])
-            with Problem(model, rows, part, source.weighted) as problem:
+            factors = None
+            if of_all is not None:
+                factors = factors_of_window(source.window, train)
+            with Problem(model, rows, part, source.weighted, factors) as problem:
                 path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(
                     [
@@ -222,7 +234,7 @@ class RankSVMCV(Ranker):
                 )
         values = np.array(scores)
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
-        with Problem(model, rows, everything, source.weighted) as problem:
+        with Problem(model, rows, everything, source.weighted, of_all) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
         self._become_chosen(chosen, Cs, values, best)
         return self

@@ -30,7 +30,7 @@ from rankcore._core.params import (
 from rankcore._core.queries import Queries
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.scoring import Scoring
-from rankcore._core.sources import Source
+from rankcore._core.sources import MemoryRows
 from rankcore._core.state import (
     log_array,
     restored_log,
@@ -43,6 +43,7 @@ from rankcore._ext.online_model import MOST_COUNTED
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import HeldOut, RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
+from rankcore.ranking.standardizing import factors_of_window
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm.models import KernelModel, LinearModel
 from rankcore.ranking.svm.newton import NewtonLearner, Solution, Step
@@ -73,9 +74,9 @@ class RankSVM(Ranker):
         |w|^2 / 2 + C * sum over queries q of c_q * sum over pairs (i, j) of q of
                                              max(0, 1 - (s_i - s_j))^p
 
-    where s = X w are scores, document i has a higher label than j, and p is 2 for
-    ``loss="squared_hinge"``, 1 for "hinge". Pairs of labels are never enumerated: the loss, its
-    gradient and Hessian-vector products cost a sort of each query's scores.
+    where w are weights and s scores of standardised features, document i has a higher label than j,
+    and p is 2 for ``loss="squared_hinge"``, 1 for "hinge". Pairs of labels are never enumerated:
+    the loss, its gradient and Hessian-vector products cost a sort of each query's scores.
 
     Parameters
     ----------
@@ -110,6 +111,12 @@ class RankSVM(Ranker):
         Measures on the ``eval_set`` after each pass, round or step: names known to
         `rankcore.metrics.evaluate`, or functions of labels, scores and qid (higher is better).
         Named losses are minimised. The first of a list is used for early stopping.
+    standardize : {"auto", False}, default="auto"
+        "auto": learn from features divided by their standard deviations, without a copy of X;
+        ``coef_`` is for features as given. Columns of 0 and 1 are not divided, nor are rows of
+        which at most an eighth of the values are not 0, nor those of a model with a ``kernel``:
+        scale these by a ``StandardScaler``, as ``gamma`` refers to features as given. False: learn
+        from features as given.
     memory_limit : int, default=2**31
         Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
@@ -130,7 +137,7 @@ class RankSVM(Ranker):
     support_ : ndarray of int64, shape (n_support,)
         Training rows of these documents.
     objective_, gap_ : float
-        Objective of the model, and the duality gap as a share of it.
+        Objective of the model, for standardised features, and the duality gap as a share of it.
     position_effect_ : ndarray of float64
         Effect of each position on the score, after ``fit`` with ``position`` but no ``propensity``.
         It is not part of the model: it is neither used in predictions nor saved.
@@ -212,6 +219,7 @@ class RankSVM(Ranker):
         max_iter: int = 200,
         warm_start: bool = False,
         eval_metric: Measures = "ndcg@10",
+        standardize: Literal["auto", False] = "auto",
         memory_limit: int = 2**31,
         n_jobs: int | None = None,
         random_state: Seed | None = None,
@@ -228,6 +236,7 @@ class RankSVM(Ranker):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.eval_metric = eval_metric
+        self.standardize = standardize
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -238,10 +247,14 @@ class RankSVM(Ranker):
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
         source: Any = ranking_source(data, as_rows=self._as_rows)
         pairing, fitted, validation = self._begin(source, data.held_out)
+        factors = column_factors(source, self)
         rows = source.window.rows
         # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
-        with Problem(self, rows, pairing, source.weighted) as problem, problem.limits():
+        with (
+            Problem(self, rows, pairing, source.weighted, factors) as problem,
+            problem.limits(),
+        ):
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self, start)
             monitor = Monitor(fitted, validation, callbacks)
@@ -269,7 +282,6 @@ class RankSVM(Ranker):
         pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
         source.weighted = weighted_rows(window)
-        warn_of_columns(source, self)
         given = window.queries is not None
         validation = self._validation(source.given, rows.n_features, given, held_out)
         largest = window.queries.largest if given else 0
@@ -393,8 +405,16 @@ class RankSVM(Ranker):
         return model
 
 
-def warn_of_columns(source: Source, learner: Any) -> None:
-    """Warn if some features dominate kernel values, or need far smaller weights than others."""
+def column_factors(source: MemoryRows, learner: Any) -> Floats | None:
+    """Return what features are multiplied by; None for features as given.
+
+    Then it warns if some of them dominate kernel values, or need far smaller weights than others.
+    """
+    if learner.standardize == "auto" and learner.kernel is None:
+        factors = factors_of_window(source.window)
+        if factors is not None:
+            return factors
     if learner.kernel != "precomputed":
         columns = source.columns_off_scale(centred=True)
         warn_of_scales(columns, source.names, type(learner).__name__)
+    return None

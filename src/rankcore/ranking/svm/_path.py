@@ -23,7 +23,7 @@ from rankcore.progress import Progress, report
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.data import RankingData, held_out_sets, ranking_source
 from rankcore.ranking.pairs import Pairing
-from rankcore.ranking.svm._estimator import RankSVM
+from rankcore.ranking.svm._estimator import RankSVM, column_factors
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm.newton import Step, minimise, step_line
 from rankcore.ranking.validation import Validation, merit
@@ -42,7 +42,7 @@ class SVMPath:
     estimators : tuple of RankSVM
         Fitted estimators, one per C.
     lengths : ndarray of float64, shape (n_models,)
-        Norms |w| of the weights, or of the function.
+        Norms |w| of the weights of standardised features, or of the function.
     measure : str or None
         Measure of the held-out rows.
     values : ndarray of float64, shape (n_models,)
@@ -140,7 +140,7 @@ def ranksvm_path(
     >>> path = rc.ranksvm_path(X[train], y[train], qid=qid[train], Cs=[0.001, 0.01, 0.1],
     ...                        eval_set=(X[~train], y[~train]), eval_qid=qid[~train])
     >>> path.best, [one.n_iter_ > 0 for one in path.estimators]
-    (0, [True, True, True])
+    (1, [True, True, True])
     """
     if early_stopping_rounds is not None:
         check_count(early_stopping_rounds, "early_stopping_rounds")
@@ -157,10 +157,11 @@ def ranksvm_path(
     source: Any = ranking_source(data, as_rows=model._as_rows)
     rows = source.window.rows
     pairing, shadow, sets = model._begin(source, held_out)
+    factors = column_factors(source, model)
     warn_of_ties(rows, pairing, "ranksvm_path")
     held = sets[0] if sets else None
     fitted, values = [], []
-    with Problem(model, rows, pairing, source.weighted) as problem:
+    with Problem(model, rows, pairing, source.weighted, factors) as problem:
         for one in along(shadow, problem, values_of_c):
             fitted.append(one)
             if held is None:

@@ -35,6 +35,8 @@ MOST_DOCS = 8192
 # Values converted at a time for products of matrices (32 MiB) and with a vector (2 MiB), and number
 # of parts of the documents for threads.
 CHUNK_VALUES, FEW_VALUES, PARTS = 2**23, 2**18, 8
+# Documents whose means are subtracted, and values from which they are at a time, in a fast cache.
+MEAN_DOCS, CACHED_VALUES = 64, 2**15
 # Maximum factor between values of C on the path to the given one, and the gap of each. Large C take
 # three times as many steps when started from zero.
 ASCENT, NEAR = 10.0, 0.1
@@ -45,13 +47,16 @@ SHARE, LEAST_TOL = 0.5, 1e-6
 class Problem:
     """Pairs of rows, in the space of the model. A context manager.
 
+    ``factors`` multiply the features of a linear model, if any.
     A named ``gamma`` is chosen from the ``weighted`` rows, of positive weight. Raises ValueError
     if the kernel matrix takes more than ``memory_limit`` bytes, or is found to
     have negative eigenvalues.
     """
 
-    def __init__(self, model: Any, rows: Rows, pairing: Pairing, weighted: Rows) -> None:
-        self._rows, self._pairing = rows, pairing
+    def __init__(
+        self, model: Any, rows: Rows, pairing: Pairing, weighted: Rows, factors: Floats | None
+    ) -> None:
+        self._rows, self._pairing, self._factors = rows, pairing, factors
         self._kernel: Kernel | None = None
         if model.kernel is not None:
             # Other kernels do not use gamma.
@@ -65,7 +70,7 @@ class Problem:
         else:
             generator = as_generator(model.random_state)
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
-            self.space = FeatureSpace(self.losses, rows, generator)
+            self.space = FeatureSpace(self.losses, rows, generator, factors)
         # A draft, if any, and its solution: weights and element.
         self._draft: Draft | None = None
         self._ended: tuple[Floats, Floats] | None = None
@@ -80,7 +85,7 @@ class Problem:
     def start(self, model: Model | None) -> Floats:
         """Return the initial element: a model of the same kind and rows, or zero."""
         if isinstance(model, LinearModel) and isinstance(self.space, FeatureSpace):
-            return model.weights.copy()
+            return self.space.element(model.weights)
         if isinstance(model, KernelModel) and isinstance(self.space, KernelSpace):
             coefficients = np.zeros(self._rows.n_rows)
             coefficients[model.support] = model.coefficients
@@ -89,8 +94,10 @@ class Problem:
 
     def model(self, w: Floats) -> Model:
         """Return the model of an element of the space."""
-        if self._kernel is None:
-            return LinearModel(w if w.ndim == 1 or self._draft is None else self._draft.weights(w))
+        if isinstance(self.space, FeatureSpace):
+            of_features = w if w.ndim == 1 or self._draft is None else self._draft.weights(w)
+            return LinearModel(self.space.times_factors(of_features))
+        assert self._kernel is not None
         by_row = np.argsort(self._pairing.docs)
         found = by_row[w[0][by_row] != 0.0]
         support = self._pairing.docs[found]
@@ -105,7 +112,8 @@ class Problem:
         if self._ended is not None and start is self._ended[0]:
             begun = self._ended[1]
         elif drafts and self._draft is None and not start.any():
-            self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
+            docs = self._pairing.docs
+            self._draft = make_draft(model, self.losses, self._rows, docs, self._factors)
         if self._draft is None or (begun is None and start.any()):
             return (yield from newton_steps(model, self.space, start))
         found, ended = yield from drafted_steps(model, self._draft, self.space, begun)
@@ -176,23 +184,28 @@ class Draft(KernelSpace):
     """
 
     def __init__(
-        self, losses: PairLosses, rows: Rows, docs: NDArray[np.int64], products: Floats32
+        self,
+        losses: PairLosses,
+        rows: Rows,
+        docs: NDArray[np.int64],
+        factors: Floats | None,
+        products: Floats32,
     ) -> None:
         super().__init__(losses, products)
-        self._rows, self._docs = rows, docs
+        self._rows, self._docs, self._factors = rows, docs, factors
 
     def element(self, coefficients: Floats) -> Floats:
         """Return the element with given coefficients."""
         return np.stack([coefficients, self._kernel @ coefficients.astype(np.float32)])
 
     def weights(self, w: Floats) -> Floats:
-        """Return the weights of features of an element, by one pass over X."""
+        """Return the element of `FeatureSpace` of an element, by one pass over X."""
         X, n, d = as_matrix(self._rows), self._docs.size, self._rows.n_features
         found, width = np.empty(d), max(64, FEW_VALUES // n)
         for first in range(0, d, width):
             chunk = X[self._docs, first : first + width].astype(np.float64, copy=False)
             found[first : first + width] = w[0] @ chunk
-        return found
+        return found if self._factors is None else found * self._factors
 
     def ascent(self, C: float) -> list[float]:
         """Return the path of values of C up to the given one, ascending."""
@@ -204,26 +217,38 @@ class Draft(KernelSpace):
         return np.geomspace(C / bend, C, 1 + ceil(log10(bend) / log10(ASCENT)))[:-1].tolist()
 
 
-def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int64]) -> Draft | None:
+def make_draft(
+    model: Any,
+    losses: PairLosses,
+    rows: Rows,
+    docs: NDArray[np.int64],
+    factors: Floats | None,
+) -> Draft | None:
     """Make a draft of some documents; None if it is not faster or float32 overflows."""
     n, d = docs.size, rows.n_features
     if model.loss != DRAFTED or rows.columns is not None:
         return None
     if not MOST_FEATURES < d >= n <= MOST_DOCS or 4 * n * n > int(model.memory_limit):
         return None
-    products = _inner_products(as_matrix(rows), docs, n_threads(model.n_jobs))
-    return Draft(losses, rows, docs, products) if np.isfinite(products).all() else None
+    products = _inner_products(as_matrix(rows), docs, factors, n_threads(model.n_jobs))
+    return Draft(losses, rows, docs, factors, products) if np.isfinite(products).all() else None
 
 
-def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: int) -> Floats32:
-    """Compute inner products of all pairs of rows, equal for every ``n_jobs``. O(n^2 d)."""
+def _inner_products(
+    X: NDArray[np.floating], docs: NDArray[np.int64], factors: Floats | None, n_jobs: int
+) -> Floats32:
+    """Compute inner products of all pairs of rows, equal for every ``n_jobs``. O(n^2 d).
+
+    Features are less their approximate means, which fall out of the differences of documents and
+    would take digits of float32, and are multiplied by ``factors``, if any.
+    """
     n, d = docs.size, X.shape[1]
     products = np.zeros((n, n), dtype=np.float32)
     width = max(256, CHUNK_VALUES // n)
     edges = np.linspace(0, n, PARTS + 1).astype(int)
     parts = [(i, k) for i, k in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True) if i < k]
     for start in range(0, d, width):
-        chunk = X[docs, start : start + width].astype(np.float32, copy=False)
+        chunk = _prepared(X, docs, slice(start, start + width), factors)
 
         def add(part: tuple[int, int], chunk: NDArray[np.float32] = chunk) -> None:
             i, k = part
@@ -234,6 +259,22 @@ def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: in
     for i, k in parts:
         products[:i, i:k] = products[i:k, :i].T
     return products
+
+
+def _prepared(
+    X: NDArray[np.floating], docs: NDArray[np.int64], columns: slice, factors: Floats | None
+) -> Floats32:
+    """Return the values for `_inner_products` of some columns, from a few rows at a time."""
+    sample = docs[:: max(1, docs.size // MEAN_DOCS)]
+    origin = X[sample, columns].mean(axis=0, dtype=np.float64)
+    out = np.empty((docs.size, origin.size), dtype=np.float32)
+    size = max(1, CACHED_VALUES // origin.size)
+    for first in range(0, docs.size, size):
+        values = X[docs[first : first + size], columns] - origin
+        if factors is not None:
+            values *= factors[columns]
+        out[first : first + size] = values
+    return out
 
 
 def drafted_steps(

@@ -33,11 +33,11 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 class WeightSpace(Space):
-    """Weights of features. An element has shape (n_features,).
+    """Weights of features that are multiplied by factors. An element has shape (n_features,).
 
-    ``sizes`` are the numbers of documents of queries with pairs, ``weight`` is the total weight of
-    all pairs, and ``generator`` draws the queries from which second derivatives are estimated.
-    ``n_values`` is the number of stored values.
+    ``factors`` is None for features as given. ``sizes`` are the numbers of documents of queries
+    with pairs, ``weight`` is the total weight of all pairs, and ``generator`` draws the queries
+    from which second derivatives are estimated. ``n_values`` is the number of stored values.
     """
 
     def __init__(
@@ -47,8 +47,10 @@ class WeightSpace(Space):
         weight: float,
         generator: np.random.Generator,
         n_values: int,
+        factors: Floats | None,
     ) -> None:
         self._n_features, self.weight = n_features, weight
+        self._factors = factors
         self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
@@ -59,33 +61,53 @@ class WeightSpace(Space):
         """Implement `Space.dot`."""
         return float(u @ v)
 
+    def times_factors(self, w: Floats) -> Floats:
+        """Return the weights of features as given of an element, or the element of a gradient."""
+        return w if self._factors is None else w * self._factors
+
+    def element(self, weights: Floats) -> Floats:
+        """Return the element with given weights of features as given."""
+        return weights.copy() if self._factors is None else weights / self._factors
+
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """Implement `Space.preconditioner`."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
         matrix, sampled = self._matrix(sample, at)
+        if self._factors is not None:
+            matrix *= self._factors[:, np.newaxis]
+            matrix *= self._factors
         return inverse(matrix, self.weight / sampled) if sampled > 0.0 else None
 
     @abstractmethod
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
-        """Return second derivatives of the loss of a sample, and the weight of its pairs."""
+        """Return second derivatives of the loss of a sample, and the weight of its pairs.
+
+        They are by the weights of features as given.
+        """
 
 
 class FeatureSpace(WeightSpace):
     """Weights of features of rows in memory."""
 
-    def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
+    def __init__(
+        self,
+        losses: PairLosses,
+        rows: Rows,
+        generator: np.random.Generator,
+        factors: Floats | None,
+    ) -> None:
         weight = float(losses.weights.sum())
         sizes = np.diff(losses.pairing.bounds)
-        super().__init__(sizes, rows.n_features, weight, generator, rows.n_values)
+        super().__init__(sizes, rows.n_features, weight, generator, rows.n_values, factors)
         self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
         """Implement `Space.evaluate`."""
-        at = self._losses.evaluate(terms, rows=self._rows, weights=w)
+        at = self._losses.evaluate(terms, rows=self._rows, weights=self.times_factors(w))
         assert at.pulled is not None
-        return at, w + at.pulled
+        return at, w + self.times_factors(at.pulled)
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
         """Implement `Space.along`."""
@@ -93,9 +115,10 @@ class FeatureSpace(WeightSpace):
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
         """Implement `Space.curve`."""
-        z, _, pulled = self._losses.curve(at, rows=self._rows, weights=p)
+        weights = self.times_factors(p)
+        z, _, pulled = self._losses.curve(at, rows=self._rows, weights=weights)
         assert pulled is not None
-        return z, pulled
+        return z, self.times_factors(pulled)
 
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
         matrix = self._losses.curve_rows(at, self._rows, sample)
