@@ -186,33 +186,3 @@ def add_moments(
             )
     if reached < n:
         raise ValueError(f"found column {columns[reached]}; there are {n_columns}")
-
-
-def column_moments(
-    object rows not None,  # finite
-    double[:, ::1] moments not None,  # of zeros, (2, n_features): overwritten
-):
-    """The sum of each column, and that of its squares. O(n_values), one pass."""
-    cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t i
-    cdef rc_row x
-    if moments.shape[0] != 2 or moments.shape[1] != X.n_features:
-        raise ValueError(
-            f"moments has shape ({moments.shape[0]}, {moments.shape[1]}); it requires "
-            f"(2, {X.n_features})"
-        )
-    if X.n_features == 0:
-        return
-    with nogil:
-        for i in range(X.n_rows):
-            x = rc_rows_get(X, i)
-            if x.dtype == RC_FLOAT32:
-                _add_moments(
-                    x.indices, <const float *> x.data, x.n,
-                    &moments[0, 0], &moments[1, 0], X.n_features,
-                )
-            else:
-                _add_moments(
-                    x.indices, <const double *> x.data, x.n,
-                    &moments[0, 0], &moments[1, 0], X.n_features,
-                )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,8 @@ from rankcore._core.frames import plain_column
 from rankcore._core.inputs import reject_mask
 from rankcore._core.numbers import check_lengths
 from rankcore._ext.strings import fill, measure
+
+Name = TypeVar("Name", bound=int | str)
 
 # All strings of a NumPy array are as wide as the longest one. An array that would take more than
 # LARGEST bytes plus TIMES the bytes of the strings holds Python objects instead.
@@ -193,7 +195,7 @@ def as_words(values: Any, name: str) -> NDArray[Any]:
     return as_column([*map(str, ids.tolist())], name)
 
 
-def as_names(names: Iterable[str], name: str) -> list[str]:
+def as_names(names: Iterable[Name], name: str) -> list[Name]:
     """List names; raise TypeError for a single string, whose letters would be taken for names."""
     if isinstance(names, str | bytes):
         raise TypeError(f"{name} must be a list of names; found the string {names!r:.60}")

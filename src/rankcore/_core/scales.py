@@ -9,7 +9,7 @@ import numpy as np
 
 from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.warning import warn
-from rankcore._ext.column_stats import column_moments, most_reach, raise_sizes, sum_squares
+from rankcore._ext.column_stats import most_reach, raise_sizes, sum_squares
 from rankcore._ext.rows import Rows
 
 # Minimum ratio of a feature's magnitude to the median at which scales differ.
@@ -105,13 +105,6 @@ def count_nonzero(rows: Rows) -> int:
 def share_of_nonzero(rows: Rows) -> float:
     """Return the fraction of the values of the rows that are not 0."""
     return count_nonzero(rows) / (rows.n_rows * rows.n_features)
-
-
-def moments_of(rows: Rows) -> Floats:
-    """Return the sums of the columns and of their squares, shape (2, n_features)."""
-    moments = np.zeros((2, rows.n_features))
-    column_moments(rows, moments)
-    return moments
 
 
 def deviations_of(moments: Floats, n_rows: int) -> Floats:

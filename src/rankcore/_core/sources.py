@@ -26,7 +26,6 @@ from rankcore._core.scales import (
     far_columns,
     largest_column,
     mean_square_length,
-    moments_of,
     rows_differ,
     share_of_nonzero,
     sizes_differ,
@@ -167,10 +166,6 @@ class Source(ABC):
         """Return the fraction of the values of the rows that are not 0."""
 
     @abstractmethod
-    def deviations(self) -> Floats:
-        """Return the standard deviation of each feature."""
-
-    @abstractmethod
     def all_equal(self) -> bool:
         """Return whether all rows are equal."""
 
@@ -221,10 +216,6 @@ class MemoryRows(Source):
     def share_of_nonzero(self) -> float:
         return share_of_nonzero(self.weighted)
 
-    def deviations(self) -> Floats:
-        rows = self.weighted
-        return deviations_of(moments_of(rows), rows.n_rows)
-
     def all_equal(self) -> bool:
         return equal_rows(self.weighted)
 
@@ -265,9 +256,6 @@ class RowBlocks(Source):
     def share_of_nonzero(self) -> float:
         known = self.stats()
         return known.n_nonzero / (known.n_rows * known.n_features)
-
-    def deviations(self) -> Floats:
-        return self.stats().deviations
 
     def all_equal(self) -> bool:
         return self.stats().n_rows > 1 and not self.stats().deviations.any()
