@@ -150,7 +150,9 @@ def files(tmp_path_factory):
     models.append(PairwiseGradientRanker().fit(X, [0, 1], [0, 1]))
     queries = frame.assign(query=np.arange(len(X)) // 10)
     judged = rc.PairwisePerceptron(variant="committee", quality="ndcg@10")
-    models.append(judged.fit(X, Y, qid=queries["query"], eval_set=[(X, Y)], eval_qid=[queries["query"]]))
+    models.append(
+        judged.fit(X, Y, qid=queries["query"], eval_set=[(X, Y)], eval_qid=[queries["query"]])
+    )
     models.append(rc.RankSVM().fit(queries, Y, qid="query"))
     for model in models:
         rc.save(model, path)

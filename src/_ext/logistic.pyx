@@ -190,6 +190,10 @@ cdef class LogisticModel(OnlineModel):
         self.m.decreasing = params.step == "decreasing"
         return 0
 
+    def restart(self):
+        OnlineModel.restart(self)
+        self["squared_length"][...] = 0  # of rows in other units
+
     def check(self):
         rows, mean = self["squared_length"]
         if not (0 <= rows <= MEASURED and rows == int(rows) and (mean >= 1 or rows == mean == 0)):

@@ -47,7 +47,8 @@ class Array:
     added : bool
         Whether it counts examples; `merge` adds the counts of models.
     past : bool
-        Whether it has copies of earlier values: once one is not finite, it stays so.
+        Whether it has copies of earlier values, or describes rows: learning changes none of it to
+        infinity.
     first : callable, optional
         Function of the settings that returns the values of a new array; zeros by default.
     """
@@ -98,10 +99,11 @@ OFFSET = Array(1, averaged=True)
 STANDARDIZED = "standardized"
 RAW_UNITS = [[0.0], [1.0]]
 UNITS = {
-    "column_moments": Array(4, STANDARDIZED),
+    "column_moments": Array(4, STANDARDIZED, past=True),
     "column_totals": Array(3),
-    "units": Array(2, STANDARDIZED, first=lambda settings: RAW_UNITS),
-    "unit_factors": Array(2, STANDARDIZED, derived=True),  # 1 / deviation, -center / deviation
+    "units": Array(2, STANDARDIZED, past=True, first=lambda settings: RAW_UNITS),
+    # 1 / deviation, -center / deviation
+    "unit_factors": Array(2, STANDARDIZED, past=True, derived=True),
 }
 
 
@@ -580,6 +582,18 @@ cdef class OnlineModel:
         """Set the units of rows, and keep weights and thresholds as numbers in these units."""
         self["units"][...] = center, deviation
         self._read_units()
+        self.computed = None
+
+    def restart(self):
+        """Forget weights and thresholds, but neither counts nor moments."""
+        names = {name for weights, offset, _ in self.folds for name in (weights, offset)}
+        names |= {name for name, form in self.forms.items() if form.averaged}
+        names |= {"steps", "totals"} & self.forms.keys()
+        for name in names:
+            self[name][...] = 0
+            if name + SUMS in self.forms:
+                self[name + SUMS][...] = 0
+        self.derive()
         self.computed = None
 
     def leave_alone(self):

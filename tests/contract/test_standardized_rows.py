@@ -1,5 +1,7 @@
 """Linear learners of standardised rows: models of rows as they are, whatever their units."""
 
+import contextlib
+import signal
 import warnings
 from copy import deepcopy
 from itertools import pairwise
@@ -180,6 +182,63 @@ def test_a_column_that_changes_its_scale_does_not_take_over(learner):
     Z = StandardScaler().fit_transform(X)
     scaled = streamed(clone(learner).set_params(standardize=False), Z, y)
     assert -streamed(learner, X, y).score(X, y) < 1.3 * -scaled.score(Z, y)
+
+
+def stars(n=3000, seed=0):
+    """Make standard normal rows, and ranks that are cut from their sum."""
+    Z = np.random.default_rng(seed).normal(size=(n, 4))
+    return Z, np.digitize(Z.sum(axis=1), [-2, 0, 2]) + 1
+
+
+@walk(LINEAR)
+@pytest.mark.parametrize(
+    ("rows", "factor"), [(50, 1e-3), (100, 1e-6), (1000, 0.01)], ids=["50", "100", "1000"]
+)
+def test_a_column_that_hardly_moves_at_first_does_not_take_over(learner, rows, factor):
+    Z, y = stars()
+    X = Z.copy()
+    X[:rows, 0] *= factor
+    losses = [
+        np.abs(streamed(learner, data[:2500], y[:2500]).predict(data[2500:]) - y[2500:]).mean()
+        for data in (X, Z)
+    ]
+    # Fewer rows tell about this column; without it the loss is about .5. Hypotheses of the first
+    # rows keep their votes.
+    assert losses[0] < losses[1] + (0.45 if isinstance(learner, rc.VotedPRank) else 0.3)
+
+
+@walk(LINEAR)
+def test_sparse_rows_before_dense_ones_do_not_take_over(learner):
+    Z, _ = stars()
+    X = np.abs(Z) * [1e4, 1, 1, 1]
+    y = np.digitize(np.abs(Z).sum(axis=1), [2, 3, 4.5]) + 1
+    X[:10] = 0
+    X[1:10:2, 0] = 2e4
+    found = streamed(learner, X[:2500], y[:2500])
+    dense = streamed(learner, X[10:2500], y[10:2500])
+    losses = [np.abs(one.predict(X[2500:]) - y[2500:]).mean() for one in (found, dense)]
+    assert losses[0] < losses[1] + 0.1
+
+
+@walk(LINEAR)
+def test_an_interrupt_while_units_change_waits_for_the_rows(learner, monkeypatch):
+    X, y = table()
+    expected = streamed(learner, X, y, cuts=range(1, len(y)))
+    model = streamed(learner, X[:1], y[:1])
+    calls = []
+
+    def interrupted(*arguments, **named):
+        calls.append(signal.raise_signal(signal.SIGINT))
+        return units(*arguments, **named)
+
+    units = Moments.units
+    monkeypatch.setattr(Moments, "units", interrupted)
+    for i in range(1, len(y)):
+        with contextlib.suppress(KeyboardInterrupt):
+            model.partial_fit(X[[i]], y[[i]], classes=RANKS)
+    assert calls
+    assert model.t_ == expected.t_
+    assert model._state.model == expected._state.model
 
 
 @walk(LINEAR)

@@ -25,6 +25,9 @@ FIRST_ROWS = 16
 # Rows of a stream after which those that are left alone are left alone for good, so that the
 # moments of many columns need neither time nor memory.
 DECIDED_ROWS = 64
+# A deviation that grows by more than this was that of rows that hardly moved. A weight keeps its
+# number then, for the same reason as in the first rows.
+MOST_GROWTH = 1.1
 # Weights of rows up to which their products with squares of usual values do not overflow; larger
 # ones are relative to the largest.
 LARGEST_WEIGHT = 1e100
@@ -45,11 +48,22 @@ def change_units(learner: Any, model: Any, moments: Moments, *, first: bool) -> 
 
     With ``first``, it has learned few rows, and automatic constants follow the moments.
     """
+    n = moments.n_rows
+    if moments.sparse and not model.rows_change and not (first and n & (n - 1) == 0):
+        return  # rows are left alone, as before
     units = units_of(model, moments)
+    if n < DECIDED_ROWS and not (model.rows_change or units.are_raw):
+        model.restart()  # weights of rows left alone have the size of their values
     if not first:
+        center, deviation = model["units"].copy()
+        grown = units.deviation > MOST_GROWTH * deviation
+        if grown.any():
+            center[grown], deviation[grown] = units.center[grown], units.deviation[grown]
+            model.set_units(center, deviation)
         model.refold(units.center, units.deviation)
         return
-    model.set_units(units.center, units.deviation)
+    if model.rows_change or not units.are_raw:
+        model.set_units(units.center, units.deviation)
     forget_scale(model)
     fix_scale(
         model,

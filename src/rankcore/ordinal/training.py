@@ -331,8 +331,11 @@ def partial_fit_online(
         model._check_weighable()
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
-    if goes_on and weights is None and model._learn_few(state, rows, ranks):
-        return
+    if goes_on and weights is None:
+        with uninterrupted():
+            learned = model._learn_few(state, rows, ranks)
+        if learned:
+            return
     order = None
     visits, steps = model._split_weights(weights)
     if visits is not None:
