@@ -38,6 +38,107 @@ def test_predictions_remove_the_column_of_the_fit(both):
     assert ranker.score(FRAME, Y) == plain.score(PLAIN, Y, qid=QID)
 
 
+def test_queries_given_apart_replace_the_column(both):
+    ranker, plain = both
+    other = QID[::-1]
+    assert np.array_equal(ranker.predict(FRAME, qid=other), plain.predict(PLAIN, qid=other))
+    found = ranker.predict_rank(FRAME, qid=other)
+    assert np.array_equal(found, plain.predict_rank(PLAIN, qid=other))
+    sizes = np.unique(QID, return_counts=True)[1]
+    assert ranker.score(FRAME, Y, group=sizes) == plain.score(PLAIN, Y, group=sizes)
+
+
+def test_advice_names_the_column(both):
+    with pytest.raises(ValueError, match="a column named 'query'"):
+        both[0].score(PLAIN, Y)
+
+
+def test_explanations_take_queries_from_the_column(both):
+    ranker, plain = both
+    found = rc.explain.permutation_importance(ranker, FRAME, Y, n_repeats=1)
+    expected = rc.explain.permutation_importance(plain, PLAIN, Y, qid=QID, n_repeats=1)
+    assert found.n_units == expected.n_units > 1
+    assert np.array_equal(found.changes, expected.changes)
+    found = rc.explain.global_importance(ranker, FRAME).importances
+    expected = rc.explain.global_importance(plain, PLAIN, qid=QID).importances
+    assert np.array_equal(found, expected)
+    found = rc.explain.query(ranker, FRAME, which=QID[-1]).rows
+    assert np.array_equal(found, rc.explain.query(plain, PLAIN, QID, which=QID[-1]).rows)
+
+
+@pytest.mark.parametrize("name", ["query", "qid"])
+@pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
+def test_methods_without_queries_remove_the_column(ranker, name):
+    frame = PLAIN.assign(**{name: QID})
+    fitted = clone(ranker).fit(frame, Y, qid=None if name == "qid" else name)
+    for background in (None, frame):
+        found = fitted.contributions(frame, background=background)
+        behind = None if background is None else PLAIN
+        expected = fitted.contributions(PLAIN, background=behind)
+        assert np.array_equal(found.values, expected.values)
+        assert found.base == expected.base
+    if hasattr(fitted, "staged_predict"):
+        *_, last = fitted.staged_predict(frame)
+        assert last == pytest.approx(fitted.predict(PLAIN), abs=1e-12)
+
+
+@pytest.mark.parametrize("ranker", [rc.RankSVM(), rc.PairwisePerceptron(random_state=0)], ids=str)
+def test_fits_with_positions_remove_the_column(ranker):
+    position = np.tile(np.arange(1, 11), 20)
+    found = clone(ranker).fit(FRAME, Y, qid="query", position=position)
+    plain = clone(ranker).fit(PLAIN, Y, qid=QID, position=position)
+    assert found.feature_names_in_.tolist() == NAMES
+    assert np.array_equal(found.predict(FRAME), plain.predict(PLAIN))
+
+
+@pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
+def test_a_feature_may_be_named_qid_if_another_column_has_the_queries(ranker):
+    odd = FRAME.rename(columns={"f0": "qid"})
+    found = clone(ranker).fit(odd, Y, qid="query")
+    plain = clone(ranker).fit(PLAIN, Y, qid=QID)
+    assert "qid" in found.feature_names_in_
+    assert np.array_equal(found.predict(odd), plain.predict(PLAIN))
+    assert found.score(odd, Y) == plain.score(PLAIN, Y, qid=QID)
+
+
+def test_the_choice_of_c_keeps_the_column():
+    found = rc.RankSVMCV([0.1, 1.0], cv=2).fit(FRAME, Y, qid="query")
+    plain = rc.RankSVMCV([0.1, 1.0], cv=2).fit(PLAIN, Y, qid=QID)
+    for one in (found, found.best_estimator_):
+        assert np.array_equal(one.predict(FRAME), plain.predict(PLAIN))
+        assert one.score(FRAME, Y) == plain.score(PLAIN, Y, qid=QID)
+    assert not hasattr(found.fit(PLAIN, Y, qid=QID), "query_column_")
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_more_rows_have_the_column_of_the_first(first):
+    found, plain = (rc.PairwisePerceptron(random_state=0) for _ in range(2))
+    getattr(found, first)(FRAME, Y, qid="query")
+    getattr(plain, first)(PLAIN, Y, qid=QID)
+    found.partial_fit(FRAME, Y).partial_fit(FRAME, Y, qid=QID)
+    plain.partial_fit(PLAIN, Y, qid=QID).partial_fit(PLAIN, Y, qid=QID)
+    assert np.array_equal(found.predict(FRAME), plain.predict(PLAIN))
+    assert found.score(FRAME, Y) == plain.score(PLAIN, Y, qid=QID)
+
+
+WARM = [one for one in RANKERS if "warm_start" in one.get_params()]
+
+
+@pytest.mark.parametrize("ranker", WARM, ids=lambda ranker: type(ranker).__name__)
+def test_continued_fits_have_the_column_of_the_first(ranker):
+    found, plain = (clone(ranker).set_params(warm_start=True) for _ in range(2))
+    found.fit(FRAME, Y, qid="query")
+    plain.fit(PLAIN, Y, qid=QID)
+    for one in (found, plain):
+        if "n_estimators" in one.get_params():
+            one.set_params(n_estimators=8)
+    found.fit(FRAME, Y)
+    plain.fit(PLAIN, Y, qid=QID)
+    assert found.feature_names_in_.tolist() == NAMES
+    assert np.array_equal(found.predict(FRAME), plain.predict(PLAIN))
+    assert found.score(FRAME, Y) == plain.score(PLAIN, Y, qid=QID)
+
+
 def test_files_keep_the_column(both, tmp_path):
     ranker, plain = both
     rc.save(ranker, tmp_path / "model")

@@ -287,6 +287,39 @@ def test_comparisons_of_rows_name_what_does_not_fit(arguments, message):
         compare(GUESSES, STARS, **arguments)
 
 
+UNIFORM = np.full((12, 5), 0.2)
+IMPOSSIBLE = np.where(np.arange(5) == STARS[:, None] - 1, 0.0, 0.25)
+
+
+@pytest.mark.parametrize("tables", [(IMPOSSIBLE, IMPOSSIBLE), (IMPOSSIBLE, UNIFORM)])
+def test_an_infinite_log_loss_is_an_error_that_names_the_system(tables):
+    labels = np.arange(1, 6)
+    with pytest.raises(ValueError, match=r"scores of 'a': log_loss must be finite.*12 of 12 rows"):
+        compare(dict(zip("ab", tables, strict=True)), STARS, metrics="log_loss", labels=labels)
+
+
+def test_the_remedy_of_an_infinite_log_loss_makes_it_finite():
+    mixed = 0.99 * IMPOSSIBLE + 0.01 / 5
+    tables = {"a": mixed, "b": UNIFORM}
+    (found,) = compare(tables, STARS, metrics="log_loss", labels=np.arange(1, 6))
+    assert found.mean_a == pytest.approx(-np.log(0.002))
+
+
+@pytest.mark.parametrize("options", [{}, {"qid": np.zeros(12)}])
+def test_errors_name_the_system(options):
+    with pytest.raises(ValueError, match="scores of 'b': "):
+        compare({"a": STARS, "b": STARS[:-1]}, STARS, **options)
+
+
+def test_distances_are_in_ranks_with_labels_and_else_in_units():
+    wide = 10 * STARS
+    guesses = {"near": np.clip(STARS + 1, 1, 5) * 10, "same": wide}
+    of_units = compare(guesses, wide, metrics="accuracy_within")[0]
+    of_ranks = compare(guesses, wide, metrics="accuracy_within", labels=10 * np.arange(1, 6))[0]
+    assert of_units.mean_a == np.mean(STARS == 5)
+    assert of_ranks.mean_a == 1.0
+
+
 def test_many_differences_are_tested_by_the_normal_distribution():
     d = np.random.default_rng(2).normal(0.005, 1, MANY)
     p_value = randomisation_test(d, 3999, np.random.default_rng(0))

@@ -79,6 +79,11 @@ class ExplainedModel:
         return type(self.scorer).__name__
 
     @property
+    def query_column(self) -> str | None:
+        """The column of queries that the fit named."""
+        return vars(self.learner).get("query_column_")
+
+    @property
     def names(self) -> list[str]:
         """Names of the features."""
         return [feature.name for feature in self.features]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.frames import frame_of
+from rankcore._core.frames import Frame, frame_of
 from rankcore._core.ids import check_missing, unchanged
 from rankcore._core.inputs import check_matrix, reject_mask
 from rankcore._core.numbers import Floats, as_weights, weighted_mean
@@ -171,10 +171,11 @@ def run_blocks(
     for_each(lambda part: run(*part), parts, threads)
 
 
-def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tuple[Any, Any]:
     """Return X and qid; if qid is a column of a data frame X, remove it from X.
 
-    A string ``qid`` names the column. Without qid and group, it is "qid" if X has such a column.
+    A string ``qid`` names the column. Without qid and group, it is ``column``, that of the fit, or
+    else "qid", if X has it. With qid or group, ``column`` is removed.
     """
     shape = getattr(X, "shape", None)
     if not (isinstance(shape, tuple) and len(shape) == 1):  # texts are for steps of a pipeline
@@ -185,8 +186,12 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         if named:
             raise TypeError(f"qid={qid!r} names a column, which requires a DataFrame X")
         return X, qid
+    if column is not None and not named and has_column(frame, column):
+        if qid is not None or group is not None:
+            return frame.without(column), qid
+        return frame.without(column), frame.column(frame.names.index(column))
     name = qid if named else QUERY_COLUMN
-    there = any(isinstance(one, str) and one == name for one in frame.names)
+    there = has_column(frame, name)
     if qid is not None and not named:
         if there:
             raise ValueError(
@@ -205,12 +210,9 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     return frame.without(name), frame.column(frame.names.index(name))
 
 
-def or_column(X: Any, qid: Any, group: Any, column: str | None) -> Any:
-    """Return qid or, without queries, the name of a column if a data frame X has it."""
-    if qid is not None or group is not None or column is None:
-        return qid
-    frame = frame_of(X)
-    return column if frame is not None and column in frame.names else None
+def has_column(frame: Frame, name: str) -> bool:
+    """Return whether a frame has a column of this name; others may have names of any type."""
+    return any(isinstance(one, str) and one == name for one in frame.names)
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:

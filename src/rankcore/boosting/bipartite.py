@@ -310,9 +310,9 @@ class BipartiteRankBoost(PairBoosting):
             If input or parameters are invalid, or no query has both relevant and other documents.
         """
         self._check_params()
-        column = qid if isinstance(qid, str) else None
+        column = self._column_of_fit(qid)
         held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
-        data = RankingData(X, y, qid, group, sample_weight, held_out=held_out)
+        data = RankingData(X, y, qid, group, sample_weight, held_out=held_out, column=column)
         source, categories = self._source(data, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         labels[:] = labels > labels.min() if self.rel is None else labels >= self.rel

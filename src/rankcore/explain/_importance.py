@@ -126,7 +126,7 @@ def global_importance(
     (136,)
     """
     explained = ExplainedModel(model, feature_names)
-    X, qid = take_queries(X, qid, None)
+    X, qid = take_queries(X, qid, None, explained.query_column)
     n = n_rows_of(X)
     if qid is not None:
         if background is not None:

@@ -194,7 +194,7 @@ def permutation_importance(
     check_option(scope, "scope", SCOPES)
     check_count(n_repeats, "n_repeats")
     check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
-    X, qid = take_queries(X, qid, None)
+    X, qid = take_queries(X, qid, None, explained.query_column)
     rows = explained.transformed(X)
     n = n_rows_of(rows)
     d = len(explained.features)

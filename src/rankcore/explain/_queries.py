@@ -181,7 +181,7 @@ def query(
     """
     explained = ExplainedModel(model, feature_names)
     check_count(top_k, "top_k")
-    X, qid = take_queries(X, qid, None)
+    X, qid = take_queries(X, qid, None, explained.query_column)
     rows = _rows_of_query(qid, which, n_rows_of(X))
     if rows.size < 2:
         raise ValueError(f"a query of one document has no order to explain; found {rows.size} row")

@@ -91,10 +91,27 @@ def default_measures(predictions: Iterable[Any]) -> list[str]:
     return ["rank_loss", "ranked_probability_score"] if all_probabilities else ["rank_loss"]
 
 
-def evaluate_rows(
-    y_true: Any, predicted: Any, metrics: Iterable[str], labels: Any
-) -> RowEvaluation:
-    """Evaluate predicted labels, or probabilities of ranks, row by row."""
+def evaluate_rows(y_true: Any, predicted: Any, names: Iterable[str], labels: Any) -> RowEvaluation:
+    """Evaluate predicted labels, or probabilities of ranks, row by row.
+
+    Values are finite, as a difference of infinities has no value.
+    """
+    found = as_predictions(y_true, predicted, labels)
+    values = {name: ROW_MEASURES[name](found) for name in names}
+    for name, of_rows in values.items():
+        infinite = np.flatnonzero(np.isinf(of_rows))
+        if infinite.size:
+            raise ValueError(
+                f"{name} must be finite in each row to be compared; found infinity in "
+                f"{infinite.size} of {of_rows.size} rows, first in row {infinite[0]}, whose label "
+                "has probability 0: mix the probabilities with a small share of equal ones, such "
+                "as (1 - e) * p + e / k, or compare the ranked_probability_score"
+            )
+    return RowEvaluation(values)
+
+
+def row_measures(metrics: Iterable[str]) -> list[str]:
+    """Return the full names of measures that have a value in each row."""
     names = [SHORT.get(name, name) for name in metrics]
     if not names:
         raise ValueError("metrics is empty; name at least one, such as 'rank_loss'")
@@ -106,8 +123,7 @@ def evaluate_rows(
                 "without qid, metrics must name measures that have a value in each row: "
                 f"{', '.join(ROW_MEASURES)}; found {name!r}{hint}"
             )
-    found = as_predictions(y_true, predicted, labels)
-    return RowEvaluation({name: ROW_MEASURES[name](found) for name in names})
+    return names
 
 
 def as_predictions(y_true: Any, predicted: Any, labels: Any) -> Predictions:

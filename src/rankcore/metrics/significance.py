@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from itertools import combinations
 from typing import Any
@@ -15,8 +16,8 @@ from rankcore._core.params import check_count
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
-from rankcore.metrics.names import greater_is_better
-from rankcore.metrics.row_evaluation import default_measures, evaluate_rows
+from rankcore.metrics.names import greater_is_better, parse
+from rankcore.metrics.row_evaluation import default_measures, evaluate_rows, row_measures
 
 # Random numbers drawn at a time: 8 MB.
 _BATCH = 1_000_000
@@ -59,9 +60,11 @@ def compare(
     metrics : str or iterable of str, optional
         By default ``"ndcg@10"`` and ``"map"`` with ``qid``; otherwise ``"rank_loss"``, and
         ``"ranked_probability_score"`` if all systems give probabilities. Over rows:
-        ``"rank_loss"``, ``"accuracy"``, ``"accuracy_within"`` (one rank), and of probabilities
-        ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"`` and ``"log_loss"``; the rank
-        that probabilities predict is their median. Over queries: any that `evaluate` takes.
+        ``"rank_loss"``, ``"accuracy"``, ``"accuracy_within"`` (a distance of at most 1), and of
+        probabilities ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"`` and
+        ``"log_loss"``; the rank that probabilities predict is their median. Distances are in ranks
+        with ``labels`` and for words, otherwise in the units of the labels. Over queries: any that
+        `evaluate` takes.
     baseline : str, optional
         System to compare all others with; None: compare every pair.
     labels : array-like, shape (k,), optional
@@ -94,7 +97,8 @@ def compare(
     ------
     ValueError
         For fewer than two systems, an unknown baseline, parameters out of range, measures that have
-        no value in a row, without ``qid``, and as `evaluate` and `rank_loss`.
+        no value in a row, or infinity in one (``"log_loss"`` where a label has probability 0),
+        without ``qid``, and as `evaluate` and `rank_loss`.
     TypeError
         If scores are not a mapping with string keys, and as `evaluate`.
 
@@ -134,18 +138,22 @@ def compare(
     if qid is None:
         if convention is not None or docid is not None:
             raise ValueError("convention and docid belong to rankings of queries; pass qid, too")
-        names = default_measures(scores.values()) if names is None else names
+        names = default_measures(scores.values()) if names is None else row_measures(names)
         for system, predicted in scores.items():
-            evaluations[system] = evaluate_rows(y_true, predicted, names, labels)
+            with _naming(system):
+                evaluations[system] = evaluate_rows(y_true, predicted, names, labels)
     else:
         if labels is not None:
             raise ValueError("labels belong to predictions of ranks; rankings of queries have none")
         names = ["ndcg@10", "map"] if names is None else names
         meant = resolve(convention)
+        for name in names:
+            parse(name)  # here, so that the error names no system
         for system, s in scores.items():
-            evaluations[system] = evaluate(
-                y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
-            )
+            with _naming(system):
+                evaluations[system] = evaluate(
+                    y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
+                )
     return compare_evaluations(
         evaluations,
         baseline=baseline,
@@ -153,6 +161,17 @@ def compare(
         confidence_level=confidence_level,
         random_state=random_state,
     )
+
+
+@contextmanager
+def _naming(system: str) -> Iterator[None]:
+    """Name the system in errors of its evaluation."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"scores of {system!r}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"scores of {system!r}: {error}") from error
 
 
 def compare_evaluations(

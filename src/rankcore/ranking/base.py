@@ -18,14 +18,16 @@ from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
+from rankcore._core.frames import frame_of
 from rankcore._core.labels import as_relevance
 from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.monitor import Callback
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Constraints
 from rankcore._core.queries import (
+    QUERY_COLUMN,
     Queries,
-    or_column,
+    has_column,
     queries_of,
     query_numbers,
     query_weights,
@@ -167,9 +169,9 @@ class Ranker(SerializableMixin, BaseEstimator):
             not change the estimator.
         """
         self._check_params()
-        column = qid if isinstance(qid, str) else None
+        column = self._column_of_fit(qid)
         held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
-        data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
+        data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out, column)
         if propensity is not None:
             balanced = getattr(self, "balance", None) == "query"
             data = weigh_clicks(data, propensity, position, weigh_queries=balanced)
@@ -181,6 +183,12 @@ class Ranker(SerializableMixin, BaseEstimator):
         self.__dict__.pop("position_effect_", None)  # of an earlier fit
         self._remember(column)
         return self
+
+    def _column_of_fit(self, qid: Any) -> str | None:
+        """Return the column of queries of a fit: the given one or, to continue, the known one."""
+        if isinstance(qid, str):
+            return qid
+        return vars(self).get("query_column_") if getattr(self, "warm_start", False) else None
 
     def _remember(self, column: str | None) -> None:
         """Keep the name of the column of queries, which predictions then remove from frames."""
@@ -203,7 +211,7 @@ class Ranker(SerializableMixin, BaseEstimator):
                 "positions in the model: omit callbacks, or pass propensity"
             )
         wide, places = with_positions(data, position)
-        form = take_queries(data.X, None, None)[0]
+        form = take_queries(data.X, data.qid, data.group, data.column)[0]
         like = copy(self)
         keep_names(like, form)
         # Held-out rows have a zero for each position: they are measured without its effect.
@@ -321,13 +329,6 @@ class Ranker(SerializableMixin, BaseEstimator):
             If the model was fitted on queries and none are given, or input is invalid.
         """
         check_is_fitted(self)
-        X, qid = self._take_queries(X, qid, group)
-        if self._largest_query and qid is None and group is None:
-            raise ValueError(
-                "score requires qid, as this model was fitted on queries (in a search, set "
-                "sklearn.set_config(enable_metadata_routing=True) and pass qid to fit, or pass X "
-                "as a DataFrame with a column named 'qid')"
-            )
         rows, queries = self._rows_in_queries(X, qid, group, "score")
         labels = as_relevance(y, rows.n_rows)
         weights = query_weights(sample_weight, queries)
@@ -342,15 +343,35 @@ class Ranker(SerializableMixin, BaseEstimator):
     ) -> tuple[Rows, Queries]:
         """Validate rows and queries for a fitted model; with ``method``, warn without queries."""
         X, qid = self._take_queries(X, qid, group)
+        without = qid is None and group is None
+        if method == "score" and without and self._largest_query:
+            raise ValueError(
+                "score requires qid, as this model was fitted on queries (in a search, set "
+                "sklearn.set_config(enable_metadata_routing=True) and pass qid to fit, or pass X "
+                f"as a DataFrame with a column named {self._query_column!r})"
+            )
         rows = self._more_rows(X)
-        if method is not None and qid is None and group is None:
+        if method is not None and without:
             warn_of_one_query(rows.n_rows, self._largest_query, method)
         return rows, queries_of(qid, group, rows.n_rows)
 
     def _take_queries(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         """Return X without a column of queries, and qid; the fit may have named the column."""
-        column = getattr(self, "query_column_", None)
-        return take_queries(X, or_column(X, qid, group, column), group)
+        return take_queries(X, qid, group, vars(self).get("query_column_"))
+
+    @property
+    def _query_column(self) -> str:
+        """The column of queries in frames to predict."""
+        column: str = vars(self).get("query_column_", QUERY_COLUMN)
+        return column
+
+    def _more_rows(self, X: Any) -> Rows:
+        """Validate rows for a fitted model, without a column of queries."""
+        frame, column = frame_of(X), self._query_column
+        learned = column in getattr(self, "feature_names_in_", ())
+        if frame is not None and has_column(frame, column) and not learned:
+            X = frame.without(column)
+        return super()._more_rows(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,7 +109,7 @@ def weigh_clicks(
     qid, group = data.qid, data.group
     if isinstance(X, RowBlocks):
         raise ValueError("propensity requires rows in memory; found rows on disk")
-    X, qid = take_queries(X, qid, group)
+    X, qid = take_queries(X, qid, group, data.column)
     if y is None or (qid is None and group is None):
         raise ValueError("propensity requires y, the clicks, and qid, the session of each row")
     clicks = as_relevance(y, n_rows_of(X))
@@ -143,7 +143,7 @@ def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData,
     """Return the data of a fit with one more indicator feature per position, and the positions."""
     if isinstance(data.X, RowBlocks):
         raise ValueError("position requires rows in memory; found rows on disk")
-    X, qid = take_queries(data.X, data.qid, data.group)
+    X, qid = take_queries(data.X, data.qid, data.group, data.column)
     rows = as_rows(X)
     found = np.asarray(position)
     if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():

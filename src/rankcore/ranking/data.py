@@ -9,7 +9,7 @@ from typing import Any
 
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.inputs import as_rows
-from rankcore._core.queries import or_column, queries_of, take_queries, warn_without_qid
+from rankcore._core.queries import queries_of, take_queries, warn_without_qid
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 
 
@@ -35,6 +35,7 @@ class RankingData:
     pairs: Any = None
     pairs_weight: Any = None
     held_out: list[HeldOut] = field(default_factory=list)
+    column: str | None = None  # of queries in X, if an earlier fit named it
 
 
 def held_out_sets(
@@ -50,7 +51,7 @@ def held_out_sets(
     found = []
     for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):
         group = of["eval_group"]
-        X, qid = take_queries(X, or_column(X, of["eval_qid"], group, column), group)
+        X, qid = take_queries(X, of["eval_qid"], group, column)
         found.append(HeldOut(X, y, qid, group))
     return found
 
@@ -76,7 +77,7 @@ def ranking_source(
             check_alone(pairs=data.pairs, pairs_weight=data.pairs_weight)
             return blocks
         X, y, qid = whole(blocks)
-    X, qid = take_queries(X, qid, group)
+    X, qid = take_queries(X, qid, group, data.column)
     rows = as_rows(X)
     queries = None
     if qid is not None or group is not None:

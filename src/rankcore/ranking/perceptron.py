@@ -27,7 +27,7 @@ from rankcore._core.params import (
     as_generator,
     check_declared,
 )
-from rankcore._core.queries import Queries, queries_of, take_queries
+from rankcore._core.queries import Queries, queries_of
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
@@ -285,7 +285,7 @@ class PairwisePerceptron(Ranker):
         X: RowsLike,
         y: ArrayLike | None = None,
         *,
-        qid: ArrayLike | None = None,
+        qid: ArrayLike | str | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         pairs: ArrayLike | None = None,
@@ -343,7 +343,8 @@ class PairwisePerceptron(Ranker):
                 f"partial_fit; found {self.quality!r}, which requires the eval_set of fit"
             )
         first = not self.__sklearn_is_fitted__()
-        X, qid = take_queries(given.rows, qid, group)
+        column = qid if isinstance(qid, str) else vars(self).get("query_column_")
+        X, qid = self._take_queries(given.rows, qid, group)
         rows = as_rows(X) if first else self._more_rows(X)
         queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
         window = replace(given, rows=rows, queries=queries)
@@ -366,6 +367,7 @@ class PairwisePerceptron(Ranker):
         for start, stop in parts:
             data = bind_pairs(fitted, pairing, rows)
             run_pass(fitted, data, pairing, np.arange(start, stop), self._quality(None))
+        fitted._remember(column)
         self._replace_with(fitted)
         return self
 

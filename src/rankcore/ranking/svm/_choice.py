@@ -103,6 +103,8 @@ class RankSVMCV(Ranker):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    query_column_ : str
+        Only if ``qid`` named a column; frames to predict may have it.
 
     Notes
     -----
@@ -177,7 +179,7 @@ class RankSVMCV(Ranker):
         X: RowsLike,
         y: ArrayLike,
         *,
-        qid: ArrayLike | None = None,
+        qid: ArrayLike | str | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -236,6 +238,7 @@ class RankSVMCV(Ranker):
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
         with Problem(model, rows, everything, source.weighted, of_all) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
+        chosen._remember(qid if isinstance(qid, str) else None)
         self._become_chosen(chosen, Cs, values, best)
         return self
 
@@ -253,7 +256,8 @@ class RankSVMCV(Ranker):
         return whole_folds(splitter.split(X, labels, numbers), queries, numbers)
 
     def _become_chosen(self, chosen: RankSVM, Cs: Floats, values: Floats, best: int) -> None:
-        fresh = {k: v for k, v in vars(self).items() if k != "feature_names_in_"}
+        of_chosen = ("feature_names_in_", "query_column_")  # which may lack them
+        fresh = {k: v for k, v in vars(self).items() if k not in of_chosen}
         fresh |= {
             "best_estimator_": chosen,
             "C_": float(Cs[best]),
@@ -262,8 +266,7 @@ class RankSVMCV(Ranker):
             "n_features_in_": chosen.n_features_in_,
             "_largest_query": chosen._largest_query,
         }
-        if hasattr(chosen, "feature_names_in_"):
-            fresh["feature_names_in_"] = chosen.feature_names_in_
+        fresh |= {k: v for k, v in vars(chosen).items() if k in of_chosen}
         replace_state(self, fresh)
 
     def _params(self, C: float) -> dict[str, Any]:
