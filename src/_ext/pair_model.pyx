@@ -184,7 +184,7 @@ cdef class PairModel(OnlineModel):
     def leave_alone(self):
         """Use features as they are from now on."""
         empty = {"scale": np.empty(0), "column_moments": np.empty((4, 0))}
-        self.take_arrays({**self.saved(), **empty, "column_totals": np.zeros(3)})
+        self.take_arrays({**self.arrays, **empty, "column_totals": np.zeros(3)})  # with free room
 
     def keep_features(self, n_features):
         """Return a model of the first features."""
