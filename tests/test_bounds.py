@@ -217,7 +217,7 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
         pairs = [(i, j) for i, j in itertools.product(range(40), repeat=2) if y[i] > y[j]]
         gaps = np.array([X[i] - X[j] for i, j in pairs])
         model = rc.PairwisePerceptron(
-            "last", margin=0.0, balance=None, max_iter=1000, random_state=0
+            "last", margin=0.0, balance=None, max_iter=1000, standardize=False, random_state=0
         )
         model.fit(X, y, qid=np.zeros(len(y)))
         bound = pairwise_mistake_bound(np.linalg.norm(gaps, axis=1).max(), (gaps @ w).min())
@@ -233,7 +233,7 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
 def test_prank_stays_below_its_bound_whatever_the_threshold_scale(scale):
     X, y = [[1.0], [2.0]], [1, 2]
     params = {"margin": 0.0, "average": False, "shuffle": False, "max_iter": 2000}
-    model = rc.PRank(threshold_scale=scale, **params).fit(X, y)
+    model = rc.PRank(threshold_scale=scale, standardize=False, **params).fit(X, y)
     assert model.history_["mistakes"][-1] == 0
     mistakes = sum(model.history_["mistakes"])
     # Units of (w, b / s) separate (-1, s) and (2, -s) from 0; the maximum margin is the distance

@@ -824,7 +824,13 @@ def test_c_learns_pairs(pair_trainer, form, dtype, margin):
     pairs = np.array([p for p in rng.integers(0, 300, (2000, 2)) if p[0] != p[1]])
     found = learn_pairs(pair_trainer, X, pairs, margin=margin)
     model = rc.PairwisePerceptron(
-        "last", shuffle=False, balance=None, margin=margin, committee_size=5, max_iter=1
+        "last",
+        shuffle=False,
+        balance=None,
+        margin=margin,
+        committee_size=5,
+        standardize=False,
+        max_iter=1,
     ).fit(X, pairs=pairs)
     assert found["learned"] == found["n_pairs"] == len(pairs)
     assert [found["n_mistakes"]] == model.history_["mistakes"] == [(found["answers"] == 1).sum()]

@@ -502,7 +502,11 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("facts", "settings", "tasks"), "shared", "number of trees does not match"),
+        (
+            ("facts", "settings", "tasks"),
+            "shared",
+            "the number of trees must be 1 times that of rounds",
+        ),
         (("facts", "settings", "tasks"), "mixed", "settings"),
         (("facts", "settings", "link"), "probit", "settings"),
         (("facts", "best_iteration"), 99, "best_iteration must be one of"),

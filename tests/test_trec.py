@@ -150,8 +150,16 @@ def test_written_text_is_exact(tmp_path):
         ),
         (read_qrels, b"1 0 d 1 1", "cannot read '1 0 d 1 1': found 5 words, expected 4"),
         (read_qrels, b"1 0 d x", "relevance must be a finite number; found 'x'"),
-        (read_qrels, b"1 0 d 1.5", "relevance must be a whole number below 2**53; found 1.5"),
-        (read_qrels, b"1 0 d 1e300", "relevance must be a whole number below 2**53; found 1e+300"),
+        (
+            read_qrels,
+            b"1 0 d 1.5",
+            "relevance must be a whole number of absolute value below 2**53; found 1.5",
+        ),
+        (
+            read_qrels,
+            b"1 0 d 1e300",
+            "relevance must be a whole number of absolute value below 2**53; found 1e+300",
+        ),
         (read_qrels, b"301 1 FT911-1 2", "document 'FT911-1' of query '301' is in line 1, too"),
         (read_qrels, b"1 0 d\x00 1", "found a NUL byte in '1 0 d\\x00 1': is this a text file?"),
         (read_qrels, b"1 0 " + b"d" * 4097 + b" 1", "an id of 4097 bytes, which begins with 'dddd"),

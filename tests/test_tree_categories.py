@@ -431,7 +431,7 @@ def test_crafted_files_are_rejected():
         {"labels": {"1": ["a", "a"]}},
         {"labels": {"1": [None]}},
     ):
-        with pytest.raises(ValueError, match="categorical features are invalid"):
+        with pytest.raises(ValueError, match="the categorical features must be different columns"):
             Categories.restored({**facts, **odd}, 2)
     arrays = model._state.model.to_arrays()
     finite = np.where(np.isinf(arrays["thresholds"]), 0.0, arrays["thresholds"])

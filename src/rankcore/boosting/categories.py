@@ -119,7 +119,10 @@ class Categories:
             whole &= column in known and len(set(values)) == len(values)
             whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
         if not whole:
-            raise ValueError("the categorical features must be different columns of the model")
+            raise ValueError(
+                "the categorical features must be different columns of the model, in ascending "
+                "order, and the categories of each different strings or numbers"
+            )
         return cls(numbers, n_features, labels)
 
 

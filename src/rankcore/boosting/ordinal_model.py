@@ -169,7 +169,10 @@ class OrdinalSum:
         biases = read_fields(arrays, fields)["biases"]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
-            raise ValueError("each round must have one tree, or one for each task")
+            raise ValueError(
+                f"the number of trees must be {form.n_scores} times that of rounds; found "
+                f"{len(whole)} trees and {len(biases)} rows of biases (rounds + 1)"
+            )
         whole.packed().trees(n_features, zero_missing, form.n_scores)  # checks their structure
         if form.cumulative and (np.diff(biases, axis=1) < 0).any():
             raise ValueError("the array biases must ascend")

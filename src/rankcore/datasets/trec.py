@@ -52,7 +52,8 @@ def read_qrels(source: Source) -> Qrels:
     """
     table = _Table(source, ["query", "iteration", "document", "relevance"], "relevance")
     rel = table.numbers
-    table.check((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
+    bad = (rel != np.floor(rel)) | (np.abs(rel) >= 2**53)
+    table.check(bad, "a whole number of absolute value below 2**53")
     return table.paired(lambda: Qrels(table.qid, table.docid, rel.astype(np.int64)))
 
 
