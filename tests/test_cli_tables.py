@@ -132,6 +132,16 @@ def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
         ("a,label\n", (), "has no rows below its header"),
         ("", (), "cannot be read as a table"),
         ("a,label\n1,2\n3,4,5\n", (), "cannot be read as a table"),
+        ("a,label\n1,2,5\n3,4,5\n", (), "its rows have more cells than its header"),
+        ("a,a,label\n1,2,5\n3,4,5\n", (), "must be different ones; found 'a' twice"),
+        ("a,label\n1,2\n3,4\n", ("--columns", "a,label"), "different ones; found 'label' twice"),
+        ("a,label\n1,2\n3,4\n", ("--columns", "a,a"), "different ones; found 'a' twice"),
+        ("a,qid,label\n1,2,1\n3,4,2\n", ("--columns", "a,qid"), "found 'qid' twice"),
+        ("a,label\n1,2\n3,4\n", ("--categorical", "label"), "different features; found 'label'"),
+        ("a,qid,label\n1,2,1\n", ("--categorical", "qid"), "different features; found 'qid'"),
+        ("a,label\n1,2\n3,4\n", ("--categorical", "a,a"), "different features; found 'a'"),
+        ("a,label\n1,2\n", ("--model", "pairwise"), "no column of queries"),
+        ("a,label\n1,2\n", ("--model", "pairwise"), "name the column with --qid"),
         ("a,b\n1,2\n3,4\n", (), "has no column 'label'; its columns are a, b"),
         ("a,label\n1,2\nx,3\n", (), "column 'a' holds '1': name it with --categorical"),
         ("a,label\n1,2\n,3\n", (), "row 2: feature 'a' is NaN"),
@@ -155,3 +165,155 @@ def test_tables_of_other_columns_are_not_mixed(folder, tmp_path):
     given = ("-o", tmp_path / "model", *TRAIN[:2], *TRAIN[4:], "--columns")
     message = fail("train", folder / "train.csv", tmp_path / "narrow.csv", *given, "price,noise")
     assert "narrow.csv has no column 'noise'" in message
+
+
+CODES = ("--label", "grade", "--categorical", "code")
+
+
+def coded(n, seed, codes=("1", "2", "3", "001")):
+    """Make codes, which alone decide the grades."""
+    code = np.random.default_rng(seed).choice(codes, n)
+    grade = [1 + codes.index(one) for one in code]
+    return pandas.DataFrame({"code": code, "x": np.arange(n) % 7, "grade": grade})
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """Return a model of codes, and its folder."""
+    folder = tmp_path_factory.mktemp("codes")
+    coded(200, 0).to_csv(folder / "train.csv", index=False)
+    succeed("train", folder / "train.csv", "-o", folder / "model", *CODES, *BOOST)
+    return folder
+
+
+@pytest.mark.parametrize("other", ["unknown", ""])
+def test_a_category_is_the_text_of_its_cell(codes, tmp_path, other):
+    test = coded(50, 1)
+    extended = pandas.concat([test, pandas.DataFrame({"code": [other], "x": [0], "grade": [1]})])
+    extended.to_csv(tmp_path / "test.csv", index=False)
+    lines = succeed("predict", codes / "model", tmp_path / "test.csv").split()
+    assert lines[:-1] == test["grade"].astype(str).tolist()
+    assert rc.load(codes / "model")._categories.labels == {0: ["001", "1", "2", "3"]}
+
+
+def test_files_whose_codes_look_different_are_concatenated(codes, tmp_path):
+    train = coded(200, 0)
+    part = train["code"] == "001"
+    train[~part].to_csv(tmp_path / "numbers.csv", index=False)
+    train[part].assign(code="word").to_csv(tmp_path / "words.csv", index=False)
+    paths = tmp_path / "numbers.csv", tmp_path / "words.csv"
+    succeed("train", *paths, "-o", tmp_path / "model", *CODES, *BOOST)
+    assert rc.load(tmp_path / "model")._categories.labels == {0: ["1", "2", "3", "word"]}
+
+
+@pytest.mark.parametrize("kind", [int, float, "Int64", str, "category"])
+def test_codes_of_parquet_are_those_of_csv(tmp_path, kind):
+    pytest.importorskip("pyarrow")
+    train = coded(200, 0, ("1", "2", "3", "4"))
+    train.to_csv(tmp_path / "train.csv", index=False)
+    train["code"] = train["code"].astype(int).astype(kind)
+    train.to_parquet(tmp_path / "train.parquet")
+    for name in ("train.csv", "train.parquet"):
+        succeed("train", tmp_path / name, "-o", tmp_path / f"{name}.model", *CODES, *BOOST)
+    models = [(tmp_path / f"{name}.model").read_bytes() for name in ("train.csv", "train.parquet")]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_models_of_numbered_categories_find_them_in_files(tmp_path, kind, suffix):
+    train = coded(200, 0, ("1", "2", "3", "4"))
+    frame = train.assign(code=train["code"].astype(kind).astype("category"))
+    model = rc.OrdinalBoost(10, random_state=0).fit(frame[["code", "x"]], frame["grade"])
+    rc.save(model, tmp_path / "model")
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        train.assign(code=train["code"].astype(int)).to_parquet(tmp_path / "test.parquet")
+    else:
+        train.iloc[0, 0] = "unknown"
+        train.to_csv(tmp_path / "test.csv", index=False)
+    lines = succeed("predict", tmp_path / "model", tmp_path / f"test.{suffix}").split()
+    assert lines[1:] == train["grade"].astype(str).tolist()[1:]
+
+
+@pytest.mark.parametrize("name", ["None", "NA", "nan"])
+def test_names_of_missing_values_are_labels_ids_and_categories(tmp_path, name):
+    train = coded(200, 0, (name, "2")).assign(grade=lambda frame: frame["code"])
+    train.to_csv(tmp_path / "train.csv", index=False)
+    given = (*CODES, *BOOST, "--classes", f"2,{name}")
+    succeed("train", tmp_path / "train.csv", "-o", tmp_path / "words", *given)
+    found = rc.load(tmp_path / "words")
+    assert found._categories.labels == {0: sorted(["2", name])}
+    lines = succeed("predict", tmp_path / "words", tmp_path / "train.csv").split()
+    assert lines == train["code"].tolist()
+    train.assign(grade=train["code"].eq("2").astype(int), qid=name).to_csv(
+        tmp_path / "queries.csv", index=False
+    )
+    facts = succeed("train", tmp_path / "queries.csv", "-o", tmp_path / "ranker", *CODES, "--json")
+    assert json.loads(facts)["queries"] == 1
+
+
+@pytest.mark.parametrize(("query", "model"), [(False, "ordinal-boost"), (True, "rankboost-trees")])
+def test_the_default_learner_of_categories_is_of_trees(tmp_path, query, model):
+    train = coded(200, 0)
+    if query:
+        train["qid"] = np.repeat(np.arange(20), 10)
+    train.to_csv(tmp_path / "train.csv", index=False)
+    given = (tmp_path / "train.csv", "-o", tmp_path / "model", *CODES, "--json")
+    assert json.loads(succeed("train", *given))["model"] == model
+    pytest.importorskip("optuna")
+    assert json.loads(succeed("tune", *given, "--max-trials", 1))["model"] == model
+
+
+def test_explanations_without_measures_require_no_labels(codes, tmp_path):
+    coded(50, 1).drop(columns="grade").to_csv(tmp_path / "test.csv", index=False)
+    given = (codes / "model", tmp_path / "test.csv")
+    assert "code" in succeed("explain", *given)
+    assert "code" in succeed("explain", *given, "--row", 1)
+    assert "has no column 'label'" in fail("explain", *given, "-m", "rank_loss")
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zip", "zst"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_unreadable_compression_is_named(tmp_path, suffix, cut):
+    path = tmp_path / f"table.csv.{suffix}"
+    path.write_bytes(b"no archive at all")
+    if cut and suffix != "zst":
+        coded(2000, 0).to_csv(path, index=False)
+        path.write_bytes(path.read_bytes()[:-500])
+    message = fail("train", path, "-o", tmp_path / "model", "--label", "grade")
+    assert f"{path} cannot be read as a table: " in message
+
+
+def test_a_named_index_of_parquet_is_a_column(tmp_path):
+    pytest.importorskip("pyarrow")
+    train = coded(200, 0).assign(docid=np.arange(200, dtype=np.uint64) + np.uint64(2**63))
+    train["qid"] = np.repeat(np.arange(20), 10)
+    train.set_index("code").to_parquet(tmp_path / "train.parquet")
+    succeed("train", tmp_path / "train.parquet", "-o", tmp_path / "model", *CODES)
+    assert rc.load(tmp_path / "model").feature_names_in_.tolist() == ["code", "x"]
+    succeed("predict", tmp_path / "model", tmp_path / "train.parquet", "--run", tmp_path / "run")
+    assert set(rc.datasets.read_run(tmp_path / "run").docid) == set(train["docid"].astype(str))
+
+
+def test_columns_of_further_files_are_found_by_name(codes, tmp_path):
+    train, valid = coded(200, 0), coded(60, 1)
+    train[:100].to_csv(tmp_path / "first.csv", index=False)
+    train[100:][["x", "grade", "code"]].to_csv(tmp_path / "second.csv", index=False)
+    paths = tmp_path / "first.csv", tmp_path / "second.csv"
+    succeed("train", *paths, "-o", tmp_path / "model", *CODES, *BOOST)
+    assert (tmp_path / "model").read_bytes() == (codes / "model").read_bytes()
+    valid.to_csv(tmp_path / "same.csv", index=False)
+    valid[["x", "grade", "code"]].to_csv(tmp_path / "other.csv", index=False)
+    models = []
+    for name in ("same", "other"):
+        held_out = ("--valid", tmp_path / f"{name}.csv")
+        succeed("train", *paths, "-o", tmp_path / name, *CODES, *BOOST, *held_out)
+        models.append((tmp_path / name).read_bytes())
+    assert models[0] == models[1]
+
+
+def test_names_of_parameters_elsewhere_are_translated(codes, tmp_path):
+    given = ("train", codes / "train.csv", "-o", tmp_path / "model", *CODES, *BOOST)
+    for name in ("colsample", "colsample_bytree", "feature_fraction"):
+        assert "did you mean max_features?" in fail(*given, "--set", f"{name}=0.5")

@@ -324,7 +324,8 @@ _ELSEWHERE = {
     "max_bins": "max_bin",
     "learning_rate": "eta eta0",
     "subsample": "bagging_fraction",
-    "max_features": "feature_fraction_bynode colsample_bynode feature_fraction colsample_bytree",
+    "max_features": "colsample feature_fraction_bynode colsample_bynode feature_fraction "
+    "colsample_bytree colsample_bylevel",
     "monotonic_cst": "monotone_constraints",
     "categorical_features": "categorical_feature",
     "early_stopping_rounds": "early_stopping_round",

@@ -15,7 +15,15 @@ import typer
 
 from rankcore.cli.options import SeedOption, SetOption
 from rankcore.cli.paths import Reads
-from rankcore.cli.registry import EVERY_LEARNER, FOR_LABELS, FOR_QUERIES, Learner, find_learner
+from rankcore.cli.registry import (
+    EVERY_LEARNER,
+    FOR_LABELS,
+    FOR_QUERIES,
+    TREES_FOR_LABELS,
+    TREES_FOR_QUERIES,
+    Learner,
+    find_learner,
+)
 
 if TYPE_CHECKING:
     from rankcore.cli.rows import Rows
@@ -31,7 +39,7 @@ class Choice:
             "--model",
             metavar="NAME",
             help=f"Learner: see the list below. By default {FOR_QUERIES} if every line has qid:, "
-            f"else {FOR_LABELS}.",
+            f"else {FOR_LABELS}; with categories {TREES_FOR_QUERIES} or {TREES_FOR_LABELS}.",
         ),
     ] = None
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data, or rounds.")] = (
@@ -77,7 +85,10 @@ class Choice:
 
     def learner(self, rows: Rows, own: bool = False) -> Learner:
         """Find the learner for rows, with or without queries; ``own`` as in `check`."""
-        return find_learner(self.name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
+        for_labels, for_queries = FOR_LABELS, FOR_QUERIES
+        if rows.has_categories:
+            for_labels, for_queries = TREES_FOR_LABELS, TREES_FOR_QUERIES
+        return find_learner(self.name or (for_queries if rows.in_queries else for_labels), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
         """Make an estimator with parameters that a model file supports; ``more`` if it has them."""

@@ -30,12 +30,12 @@ class Model:
     nameless: tuple[Any, ...] = ()  # estimators whose names were removed
 
     @property
-    def categories(self) -> list[str] | None:
-        """Names of the features that were columns of categories; None if there are none."""
+    def categories(self) -> dict[str, list[Any]] | None:
+        """Categories by the name of their feature; None if there are none."""
         known = getattr(_inner(self.learned)[1], "_categories", None)
         if known is None or self.names is None or not known.labels:
             return None
-        return [self.names[j] for j in sorted(known.labels)]
+        return {self.names[j]: known.labels[j] for j in sorted(known.labels)}
 
     @property
     def learner(self) -> str:
@@ -144,7 +144,7 @@ def load_with_rows(
         layout,
         features=widths.pop(),
         feature_names=names,
-        category_names=models[0].categories,
+        known_categories=models[0].categories,
         expected=str(paths[0]),
     )
     with progress_bar(quiet) as bar:

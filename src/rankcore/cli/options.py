@@ -103,12 +103,12 @@ class Layout:
         typer.Option(
             metavar="NAMES",
             help="Columns of categories in CSV and Parquet files, as in brand,colour, for learners "
-            "of trees.",
+            "of trees: the default then.",
         ),
     ] = None
-    # names of the features and categories of a model, instead of ``columns`` and ``categorical``
+    # features and categories of a model, instead of ``columns`` and ``categorical``
     feature_names: list[str] | None = None
-    category_names: list[str] | None = None
+    known_categories: dict[str, list[Any]] | None = None
     expected: str = "--features"  # the source of ``features``, for errors
     labelled: bool = True  # whether tables must have labels
     docid: bool = False  # whether to read document ids
@@ -124,9 +124,9 @@ class Layout:
     @property
     def categories(self) -> list[str] | None:
         """The columns of categories; None if there are none."""
-        if self.category_names is None and self.categorical is not None:
-            return self.categorical.split(",")
-        return self.category_names
+        if self.known_categories is not None:
+            return list(self.known_categories)
+        return None if self.categorical is None else self.categorical.split(",")
 
 
 @dataclass(frozen=True)

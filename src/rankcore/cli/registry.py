@@ -114,6 +114,8 @@ EVERY_LEARNER = [*LEARNERS, *MORE_LEARNERS, *RANKERS]
 
 # Default learners: those that the study of defaults recommends for their cost.
 FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
+# Default learners of rows with categories.
+TREES_FOR_LABELS, TREES_FOR_QUERIES = "ordinal-boost", "rankboost-trees"
 
 
 def find_learner(name: str, own: bool = False) -> Learner:

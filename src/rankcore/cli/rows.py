@@ -56,11 +56,18 @@ class Rows:
         return self.X.stats().in_queries if self.on_disk else self.qid is not None
 
     @property
+    def has_categories(self) -> bool:
+        """Whether some feature is a column of categories."""
+        frame = frame_of(self.X)
+        return frame is not None and any(frame.kind(j) == "category" for j in range(frame.shape[1]))
+
+    @property
     def origin_of_queries(self) -> str:
         """Sentence about the presence of queries, the reason for a default learner."""
         named = frame_of(self.X) is not None or (self.on_disk and self.X.feature_names is not None)
         if named:
-            return f"there is {'a' if self.in_queries else 'no'} column of queries"
+            categories = "there are categories, and " if self.has_categories else ""
+            return f"{categories}there is {'a' if self.in_queries else 'no'} column of queries"
         return f"{'every' if self.in_queries else 'no'} line has qid:"
 
     @property
@@ -133,9 +140,11 @@ class Rows:
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""
         if self.qid is None and not self.on_disk:
+            table = any(one.columns is not None for one in self.origin)
+            lack = "no column of queries" if table else "lines without qid:"
+            hint = ": name the column with --qid" if table else ""
             raise ValueError(
-                f"{title(data)} has lines without qid:, but a ranker compares the documents of a "
-                "query"
+                f"{title(data)} has {lack}, but a ranker compares the documents of a query{hint}"
             )
 
 
@@ -184,29 +193,32 @@ def numbers_of(X: Any, columns: Sequence[str] | None) -> tuple[Sequence[str] | N
     return [frame.names[j] for j in numbers], table
 
 
-def same_width(*parts: Rows) -> None:
-    """Add features that are 0 in all rows, so that all parts have the same number.
+def same_width(*parts: Rows) -> list[Rows]:
+    """Return rows with the same features.
 
-    Frames must have the same columns.
+    Features that are 0 in all rows are added to matrices in place; frames must have the same
+    columns, whose order becomes that of the first.
     """
     frames = [frame_of(one.X) for one in parts]
     tables = [one for one in frames if one is not None]
     if tables:
         if len(tables) < len(frames):
             raise ValueError("pass either tables, such as CSV, or svmlight files, but not both")
+        names = tables[0].names
         for other in tables[1:]:
-            if other.names != tables[0].names:
+            if set(other.names) != set(names):
                 raise ValueError(
-                    f"the tables have different columns: {', '.join(map(str, tables[0].names))}, "
+                    f"the tables have different columns: {', '.join(map(str, names))}, "
                     f"and {', '.join(map(str, other.names))}; name them with --columns"
                 )
-        return
+        return [replace(one, X=one.X[names]) for one in parts]
     width = max(one.X.stats().n_features if one.on_disk else one.X.shape[1] for one in parts)
     for one in parts:
         if one.on_disk:
             one.X.widen(width)
         else:
             one.X.resize((one.X.shape[0], width))
+    return list(parts)
 
 
 def title(data: str) -> str:
@@ -239,8 +251,12 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
         return parts[0]
     bare = [title(one) for one, part in zip(files, parts, strict=True) if part.qid is None]
     if bare and len(bare) < len(files):
+        if frame_of(parts[0].X) is not None:
+            raise ValueError(
+                f"{bare[0]} has no column of queries, and other files have one: name it with --qid"
+            )
         raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
-    same_width(*parts)
+    parts = same_width(*parts)
     return Rows(
         stacked([one.X for one in parts]),
         np.concatenate([one.y for one in parts]),
@@ -254,13 +270,12 @@ def stacked(parts: list[Any]) -> Any:
     if frame_of(parts[0]) is None:
         return vstack(parts, format="csr")
     import pandas
-    from pandas.api.types import union_categoricals
 
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in parts[0].columns:
-        pieces = [one[name] for one in parts]
-        by_category = hasattr(pieces[0].dtype, "categories")
-        columns[name] = union_categoricals(pieces) if by_category else np.concatenate(pieces)
+        values = np.concatenate([np.asarray(one[name]) for one in parts])
+        by_category = any(hasattr(one[name].dtype, "categories") for one in parts)
+        columns[name] = pandas.Categorical(values) if by_category else values
     return pandas.DataFrame(columns)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rankcore.cli.registry import TREES_FOR_LABELS, TREES_FOR_QUERIES
+
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
 
@@ -76,8 +78,10 @@ FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
 FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
 
 
-def families(in_queries: bool, n_rows: int) -> tuple[str, ...]:
+def families(in_queries: bool, n_rows: int, categories: bool = False) -> tuple[str, ...]:
     """Return the names of the learners to try if none is named."""
+    if categories:
+        return (TREES_FOR_QUERIES if in_queries else TREES_FOR_LABELS,)
     if in_queries:
         return FOR_QUERIES
     return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())

@@ -51,9 +51,11 @@ class Streaming:
             return None
         words = self.classes.split(",")
         try:
-            return [ast.literal_eval(label) for label in words]
+            found = [ast.literal_eval(label) for label in words]
         except (ValueError, SyntaxError):
-            return [label.strip() for label in words]
+            found = [None]
+        known = all(isinstance(label, int | float | str) for label in found)
+        return found if known else [label.strip() for label in words]
 
 
 @dataclass(frozen=True)

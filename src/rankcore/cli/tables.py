@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import lzma
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.frames import frame_of
 from rankcore.cli.options import Layout
-from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet
+from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet, pyarrow_of
 
 # Endings of text tables, which may be followed by one of a compressed file.
 TEXT = (".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+# Cells of numbers that are missing.
+MISSING = (
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "<NA>",
+    "NaN",
+    "nan",
+    "-NaN",
+    "-nan",
+    "NULL",
+    "null",
+    "None",
+)
 
 
 def is_text_table(name: str) -> bool:
@@ -36,33 +60,37 @@ class Table:
     Attributes
     ----------
     X : pandas.DataFrame, shape (n, n_features)
-        Numbers, and columns of categorical dtype.
+        Numbers, and columns of categorical dtype. Categories are texts, or those of a model.
     y : ndarray of float64 or object, shape (n,)
     qid, ids : ndarray, shape (n,), or None
     """
 
     def __init__(self, path: str, layout: Layout) -> None:
         self.path = path
+        file = _open(path)
+        names = file.names
         label, qid, columns = layout.named
         named = [one for one in (label, qid) if one is not None] + (columns or [])
-        text = [one for one in (DOCID, qid, *QUERIES) if one is not None and one != label]
-        frame = _read(path, text)
-        names = [str(one) for one in frame.columns]
         self._check_present([*named, *(layout.categories or [])], names)
         label = LABEL if label is None else label
-        qid = qid or next((one for one in QUERIES if one in names and one != label), None)
-        if label not in names and layout.labelled:
+        used = (label, *(layout.feature_names or []))
+        qid = qid or next((one for one in QUERIES if one in names and one not in used), None)
+        if layout.labelled:
             self._check_present([label], names)
+        elif label in (columns or []):
+            label = ""  # a feature of the model has the default name
+        known = DOCID in names and DOCID not in (label, *(columns or []))
+        features = columns or [one for one in names if one not in (label, qid, DOCID)]
+        self._check_different([label, *([] if qid is None else [qid]), *features])
+        categories = self._categories(layout, features)
+        text = [*categories, *([] if qid is None else [qid]), *([DOCID] if known else [])]
+        frame = file.read(text, label)
         if len(frame) == 0:
             raise ValueError(f"{path} has no rows below its header")
-        self.y = np.zeros(len(frame))
-        if label in names:
-            self.y = self._labels(frame, label)
+        self.y = self._labels(frame, label) if layout.labelled else np.zeros(len(frame))
         self.qid = None if qid is None else self._ids(frame, qid)
-        known = DOCID in names and DOCID not in (columns or [])
         self.ids = self._ids(frame, DOCID) if known else None
-        others = [one for one in names if one not in (label, qid, DOCID)]
-        self.X = self._features(frame[others if columns is None else columns], layout)
+        self.X = self._features(frame[features], categories, layout.known_categories or {})
 
     def _check_present(self, wanted: Sequence[str], names: list[str]) -> None:
         missing = [one for one in wanted if one not in names]
@@ -73,13 +101,32 @@ class Table:
                 "name those of labels, queries and features with --label, --qid and --columns"
             )
 
+    def _check_different(self, used: list[str]) -> None:
+        again = next((one for one in used if used.count(one) > 1), None)
+        if again is not None:
+            raise ValueError(
+                f"{self.path}: the columns of features, labels and queries must be different ones; "
+                f"found {again!r} twice: change --label, --qid or --columns"
+            )
+
+    def _categories(self, layout: Layout, features: list[str]) -> list[str]:
+        """Return the named columns of categories, which must be different features."""
+        found = layout.categories or []
+        for j, one in enumerate(found):
+            if one not in features or one in found[:j]:
+                raise ValueError(
+                    f"{self.path}: the columns of categories must be different features; found "
+                    f"{one!r} in --categorical: change it, --label, --qid or --columns"
+                )
+        return found
+
     def _labels(self, frame: Any, name: str) -> Any:
         column = frame[name]
         missing = int(column.isna().sum())
         if missing:
             raise ValueError(f"{self.path}: {missing} labels are missing in column {name!r}")
         if column.dtype.kind not in "biuf":
-            return column.astype(str).to_numpy(dtype=object).astype(str)
+            return _texts(column).astype(str)
         return column.to_numpy(dtype=np.float64)
 
     def _ids(self, frame: Any, name: str) -> Any:
@@ -87,13 +134,21 @@ class Table:
         missing = int(column.isna().sum())
         if missing:
             raise ValueError(f"{self.path}: {missing} ids are missing in column {name!r}")
-        return column.astype(str).to_numpy(dtype=object).astype(str)
+        return _texts(column).astype(str)
 
-    def _features(self, frame: Any, layout: Layout) -> Any:
-        categories = layout.categories or []
+    def _features(
+        self, frame: Any, categories: list[str], known: Mapping[str, Sequence[Any]]
+    ) -> Any:
+        import pandas
+
         if not len(frame.columns):
             raise ValueError(f"{self.path} has no columns of features")
-        frame = frame.astype(dict.fromkeys([c for c in categories if c in frame], "category"))
+        by_category = {}
+        for name in frame.columns:
+            if name in categories or hasattr(frame[name].dtype, "categories"):
+                values = _as_known(_texts(frame[name]), known.get(name, ()))
+                by_category[name] = pandas.Categorical(values)
+        frame = frame.assign(**by_category)
         table = frame_of(frame)
         assert table is not None
         for j, name in enumerate(table.names):
@@ -109,28 +164,125 @@ class Table:
         return frame.astype(dict.fromkeys(numbers, np.float64))
 
 
-def _read(path: str, text: list[str]) -> Any:
-    """Read a file; the named columns are text."""
-    try:
+def _text(value: Any) -> str:
+    """Return a category or an id as text; a whole number has no decimal point."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if whole else value)
+
+
+def _texts(column: Any) -> NDArray[np.object_]:
+    """Return a column as texts; missing values are None."""
+    codes, values = column.factorize()
+    texts = np.array([*map(_text, values), None], dtype=object)
+    return texts[codes]
+
+
+def _as_known(texts: NDArray[np.object_], known: Sequence[Any]) -> NDArray[np.object_]:
+    """Replace texts of a model's categories by these, which may be numbers."""
+    if all(isinstance(one, str) for one in known):
+        return texts
+    by_text = {_text(one): one for one in known}
+    by_number = {float(one): one for one in known if type(one) in (int, float) and abs(one) < 2**53}
+
+    def category(text: str | None) -> Any:
+        if text is None or text in by_text:
+            return text if text is None else by_text[text]
+        try:
+            return by_number.get(float(text), text)
+        except ValueError:
+            return text
+
+    found = {one: category(one) for one in set(texts)}
+    return np.array([*(found[one] for one in texts), None], dtype=object)[:-1]
+
+
+class _Csv:
+    """A text table: the names in its header, then its rows."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with _named_errors(path):
+            header = self._pandas(sep="\0", nrows=1, quoting=csv.QUOTE_NONE).iloc[0, 0]
+            semicolons = header.count(";") > header.count(",")
+            tabs = ".tsv" in Path(path).suffixes[-2:]
+            self._sep = "\t" if tabs else ";" if semicolons else ","
+            found = self._pandas(sep=self._sep, nrows=1, dtype=str).iloc[0].tolist()
+        self.names = [one or f"Unnamed: {j}" for j, one in enumerate(found)]
+        again = next((one for one in self.names if self.names.count(one) > 1), None)
+        if again is not None:
+            raise ValueError(f"{path}: the columns must be different ones; found {again!r} twice")
+
+    def read(self, text: Sequence[str], label: str) -> Any:
+        """Return the rows; in the columns of ``text`` and labels only empty cells are missing."""
+        missing = {one: [""] if one in (*text, label) else list(MISSING) for one in self.names}
+        with _named_errors(self.path):
+            return self._pandas(
+                sep=self._sep,
+                header=0,
+                names=self.names,
+                index_col=False,
+                dtype=dict.fromkeys(text, str),
+                na_values=missing,
+                low_memory=False,
+            )
+
+    def _pandas(self, **options: Any) -> Any:
         import pandas
-    except ModuleNotFoundError as error:
-        raise ValueError(f"{path} is a table, which requires pandas: pip install pandas") from error
-    if is_parquet(path):
-        return pandas.read_parquet(path)
-    try:
-        return pandas.read_csv(
-            path, sep=_separator(path), dtype=dict.fromkeys(text, str), encoding="utf-8-sig"
-        )
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a table: {error}") from error
+
+        given = {"header": None, "encoding": "utf-8-sig", "keep_default_na": False, **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(self.path, **given)
 
 
-def _separator(path: str) -> str:
-    """Return a tab for .tsv; for CSV a semicolon if the header has more of them than commas."""
+class _Parquet:
+    """A Parquet file: the names of its columns, and its rows."""
+
+    def __init__(self, path: str) -> None:
+        import pandas
+
+        pyarrow_of(path)
+        with _named_errors(path):
+            frame = pandas.read_parquet(path)
+            frame = frame.reset_index([one for one in frame.index.names if one is not None])
+        self._frame = frame.set_axis([str(one) for one in frame.columns], axis=1)
+        self.names: list[str] = self._frame.columns.tolist()
+
+    def read(self, text: Sequence[str], label: str) -> Any:
+        """Return the rows; types are those of the file."""
+        return self._frame
+
+
+def _open(path: str) -> _Csv | _Parquet:
+    if find_spec("pandas") is None:
+        raise ValueError(f"{path} is a table, which requires pandas: pip install pandas")
+    return _Parquet(path) if is_parquet(path) else _Csv(path)
+
+
+@contextmanager
+def _named_errors(path: str) -> Iterator[None]:
+    """Name the file in errors of its content and compression, as ValueError."""
     import pandas
 
-    name = Path(path)
-    if ".tsv" in name.suffixes[-2:]:
-        return "\t"
-    header = pandas.read_csv(path, sep="\0", nrows=0, encoding="utf-8-sig", engine="c").columns[0]
-    return ";" if header.count(";") > header.count(",") else ","
+    try:
+        yield
+    except (
+        ValueError,  # of parsers, encodings and Arrow
+        EOFError,
+        ImportError,
+        BadZipFile,
+        lzma.LZMAError,
+        zlib.error,
+        pandas.errors.ParserWarning,
+    ) as error:
+        cause: Exception = error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        cause = error
+    else:
+        return
+    why = " ".join(str(cause).split())
+    if isinstance(cause, pandas.errors.ParserWarning):
+        why = "its rows have more cells than its header"
+    raise ValueError(f"{path} cannot be read as a table: {why}") from cause

@@ -103,6 +103,8 @@ def _explained(path: Path, data: str, layout: Layout, selection: Selection, quie
     from rankcore.cli.models import load_with_rows
     from rankcore.cli.rows import some_rows, title
 
+    ranking = selection.query is not None and selection.pair is None
+    layout = replace(layout, labelled=ranking or selection.metric is not None)
     (model,), read = load_with_rows([path], data, layout, quiet)
     loaded = model.whole
     X = model.takes(read.X)

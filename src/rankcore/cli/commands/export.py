@@ -75,7 +75,7 @@ def export(
                 layout,
                 features=width,
                 feature_names=known.names,
-                category_names=known.categories,
+                known_categories=known.categories,
                 expected=str(model),
                 labelled=False,
             )

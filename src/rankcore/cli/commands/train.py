@@ -123,7 +123,7 @@ def train(
             for one, name in zip([rows, *valid], [data[0], held_out.valid], strict=False):
                 one.check_queries(str(name))
         if valid:
-            same_width(rows, *valid)
+            rows, *valid = same_width(rows, *valid)
         scaler, (rows, *valid) = on_scale(scale, learner, rows, *valid)
         shown = [bar.measured] if valid else []
         saving = checkpoint.saving(partial(with_scaler, scaler))

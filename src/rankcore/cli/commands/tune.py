@@ -78,7 +78,8 @@ def tune(
             metavar="NAME",
             help="Learner to search (repeatable). By default "
             f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}, and "
-            f"{', '.join(FOR_FEW_LABELS)} of at most {FEW} rows.",
+            f"{', '.join(FOR_FEW_LABELS)} of at most {FEW} rows; those of trees alone if there are "
+            "categories.",
         ),
     ] = None,
     valid: ValidOption = None,
@@ -125,8 +126,9 @@ def tune(
         rows, held_out = read_many(data, layout, bar).weighted(weights), None
         if valid is not None:
             held_out = read(valid, replace(layout, features=None), bar)
-            same_width(rows, held_out)
-        names = list(dict.fromkeys(model or families(rows.in_queries, rows.X.shape[0])))
+            rows, held_out = same_width(rows, held_out)
+        default = families(rows.in_queries, rows.X.shape[0], rows.has_categories)
+        names = list(dict.fromkeys(model or default))
         learners = {name: find_learner(name) for name in names}
         for learner in learners.values():
             for one in (rows, held_out):
