@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.frames import frame_of
 from rankcore.cli.options import Layout
-from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet, pyarrow_of
+from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet
 
 # Endings of text tables, which may be followed by one of a compressed file.
 TEXT = (".csv", ".tsv")
@@ -241,7 +241,6 @@ class _Parquet:
     def __init__(self, path: str) -> None:
         import pandas
 
-        pyarrow_of(path)
         with _named_errors(path):
             frame = pandas.read_parquet(path)
             frame = frame.reset_index([one for one in frame.index.names if one is not None])
