@@ -110,6 +110,15 @@ def test_the_choice_of_c_keeps_the_column():
     assert not hasattr(found.fit(PLAIN, Y, qid=QID), "query_column_")
 
 
+def test_models_of_a_path_keep_the_column():
+    found = rc.ranksvm_path(FRAME, Y, qid="query", Cs=[0.1, 1.0], eval_set=(FRAME, Y))
+    held_out = {"eval_set": (PLAIN, Y), "eval_qid": QID}
+    plain = rc.ranksvm_path(PLAIN, Y, qid=QID, Cs=[0.1, 1.0], **held_out)
+    assert np.array_equal(found.values, plain.values)
+    for one, other in zip(found.estimators, plain.estimators, strict=True):
+        assert np.array_equal(one.predict(FRAME), other.predict(PLAIN))
+
+
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
 def test_more_rows_have_the_column_of_the_first(first):
     found, plain = (rc.PairwisePerceptron(random_state=0) for _ in range(2))

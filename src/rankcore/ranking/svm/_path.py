@@ -152,7 +152,8 @@ def ranksvm_path(
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
-    held_out = held_out_sets(eval_set, eval_qid=eval_qid, eval_group=eval_group)
+    column = qid if isinstance(qid, str) else None
+    held_out = held_out_sets(eval_set, eval_qid=eval_qid, eval_group=eval_group, column=column)
     data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
     source: Any = ranking_source(data, as_rows=model._as_rows)
     rows = source.window.rows
@@ -163,6 +164,7 @@ def ranksvm_path(
     fitted, values = [], []
     with Problem(model, rows, pairing, source.weighted, factors) as problem:
         for one in along(shadow, problem, values_of_c):
+            one._remember(column)
             fitted.append(one)
             if held is None:
                 continue
