@@ -324,6 +324,19 @@ def test_committees_chosen_by_quality(solver):
         named.partial_fit(X, y, qid=qid)
 
 
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_a_committee_chosen_by_quality_learns_a_stream_in_parts(standardize):
+    X, y, qid = real_data()
+    params = {"quality": lambda weights: -abs(weights[0]), "standardize": standardize}
+    models = [rc.PairwisePerceptron("committee", random_state=0, **params) for _ in range(2)]
+    models[0].partial_fit(X, y, qid=qid)
+    for one in dict.fromkeys(qid.tolist()):
+        models[1].partial_fit(X[qid == one], y[qid == one], qid=qid[qid == one])
+    found, expected = (model.committee_ for model in models)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.successes, expected.successes)
+
+
 def test_a_quality_cannot_change_what_it_judges():
     def spoil(weights):
         value = -abs(weights[0])

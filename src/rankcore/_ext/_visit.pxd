@@ -343,10 +343,10 @@ cdef inline void copy_hypothesis(
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
     """Evaluate or store the current hypothesis, which is about to end, if not done."""
     if not v.judged and successes(m) > v.judge_above:
-        if v.judge:
-            return CANDIDATE
         if m.kept == m.capacity and m.kept < v.most_kept:
             return FULL
+        if v.judge:
+            return CANDIDATE
         copy_hypothesis(v, m, admit(m, place(m)))
         if m.kept == v.most_kept:
             v.judge_above = m.successes[fewest(m)]
