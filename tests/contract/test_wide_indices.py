@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics.pairwise import linear_kernel
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from declared import ORDINAL, RANKERS, data_for, walk
@@ -78,14 +79,16 @@ def part(X, i):
     return found
 
 
+@pytest.mark.parametrize("standardize", ["auto", False])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_rows_of_weight_0_do_not_count_for_automatic_scales(kernel):
+def test_rows_of_weight_0_do_not_count_for_automatic_scales(kernel, standardize):
     weights = (np.arange(N) % 3 == 0).astype(float)
     kept = weights > 0
-    params = {"kernel": kernel, "budget": 20, **ORDER}
+    params = {"kernel": kernel, "budget": 20, "standardize": standardize, **ORDER}
     model = rc.KernelCuSumRank(intercept_scaling=2.0, gamma="half", **params)
     model.fit(DENSE, Y, sample_weight=weights)
-    assert model.gamma_ == pytest.approx(0.5 / (D * DENSE[kept].var()), rel=1e-12)
+    learned = StandardScaler().fit_transform(DENSE[kept]) if standardize else DENSE[kept]
+    assert model.gamma_ == pytest.approx(0.5 / (D * learned.var()), rel=1e-12)
     given = rc.KernelCuSumRank(intercept_scaling=2.0, gamma=model.gamma_, **params)
     given.fit(DENSE[kept], Y[kept], sample_weight=np.ones(kept.sum()))
     np.testing.assert_array_equal(model.decision_function(DENSE), given.decision_function(DENSE))
