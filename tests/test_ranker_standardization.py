@@ -137,8 +137,11 @@ def test_a_stream_may_be_cut_anywhere_and_saved(shuffle, variant, tmp_path):
         model.set_params(standardize=False).partial_fit(X, y, qid=qid)
 
 
-def test_a_stream_learns_with_the_deviations_at_each_power_of_two():
+@pytest.mark.parametrize("late", [0.0, 1e-3])
+def test_a_stream_learns_with_deviations_of_powers_of_two_or_of_growth(late):
     X, y, qid = queries()
+    X[qid < 12, 2] *= late
+    X[qid < 9, 6] = 1.0
     model = rc.PairwisePerceptron("last", shuffle=False, random_state=0)
     plain = rc.PairwisePerceptron("last", shuffle=False, random_state=0, standardize=False)
     weights, scale, seen = np.zeros(7), None, np.zeros(0, dtype=int)
@@ -147,14 +150,54 @@ def test_a_stream_learns_with_the_deviations_at_each_power_of_two():
         if (y[rows] == y[rows[0]]).all():
             continue  # without pairs
         before, seen = seen.size, np.append(seen, rows)
-        if seen.size.bit_length() > before.bit_length():
-            scale = deviations(X[seen])
+        found = deviations(X[seen])
+        if scale is None:
+            scale = found
+        grown = found > 1.1 * scale
+        moves = (scale == 1) & (found != 1)
+        if seen.size.bit_length() > before.bit_length() or grown.any() or moves.any():
+            weights[grown] *= scale[grown] / found[grown]  # the same in units of the moment
+            scale = found
         if before:  # go on from the same weights, in the units of the moment
             plain._state.model["weights"][...] = weights * scale
         plain.partial_fit(X[rows] / scale, y[rows], qid=qid[rows])
         weights = plain.coef_ / scale
     model.partial_fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("first", [40, 20, 2600])
+@pytest.mark.parametrize("still", [0.0, 7.0, None])
+@pytest.mark.parametrize("width", [1e3, 1.0])
+def test_a_feature_of_a_stream_may_begin_to_move_late(width, still, first, variant):
+    """The stream ranks about as well as one of rows divided by the deviations of all rows."""
+    rng = np.random.default_rng(0)
+    Z, qid = rng.normal(size=(5000, 5)), np.repeat(np.arange(250), 20)
+    y, X = np.digitize(Z.sum(axis=1), [0, 2]), Z * [width, 1, 1, 1, 1]
+    X[:first, 0] = 1e-3 * X[:first, 0] if still is None else still
+    model = rc.PairwisePerceptron(variant, random_state=0).partial_fit(X, y, qid=qid)
+    known = rc.PairwisePerceptron(variant, random_state=0, standardize=False)
+    scaled = X / X.std(axis=0)
+    known.partial_fit(scaled, y, qid=qid)
+    late = {"y": y[first:], "qid": qid[first:]}
+    assert model.score(X[first:], **late) > known.score(scaled[first:], **late) - 0.01
+
+
+def test_members_of_a_stream_shrink_with_deviations_that_grow():
+    X, y, qid = queries()
+    first, last = qid < 20, qid == 20
+    model = rc.PairwisePerceptron("committee", committee_size=10**4, random_state=0)
+    model.partial_fit(X[first], y[first], qid=qid[first])
+    learned = model._state.model
+    before, scale = learned["members"][: learned.kept].copy(), learned["scale"].copy()
+    model.partial_fit(X[last] * [1e4, 1, 1, 1, 1, 1, 1], y[last], qid=qid[last])
+    factors, members = model._state.model["scale"], model._state.model["members"]
+    assert factors[0] < scale[0] / 100
+    before[:, 0] *= factors[0] / scale[0]
+    grown = np.flatnonzero(scale > 1.1 * factors)
+    np.testing.assert_array_equal(grown, [0])
+    np.testing.assert_allclose(members[: len(before)], before, rtol=1e-12)
 
 
 def test_a_stream_of_dense_rows_equals_one_of_csr():

@@ -102,8 +102,11 @@ class PairwisePerceptron(Ranker):
         "auto": learn from features divided by their standard deviations, without a copy of X;
         ``coef_`` is for features as given. Columns of 0 and 1 are not divided, nor are rows of
         which at most an eighth of the values are not 0. In ``partial_fit`` deviations are those of
-        all rows so far, renewed each time their number reaches a power of two. False: learn from
-        features as given.
+        all rows so far, renewed each time their number reaches a power of two, a deviation has
+        grown by more than a tenth, or a constant column begins to move. False: learn from features
+        as given. Use False for "committee" and "pocket" of features that are normalised within
+        queries: on OHSUMED with such features "auto" lowers NDCG@10 from .395 to .239, and from
+        .343 to .260.
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.

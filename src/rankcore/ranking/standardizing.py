@@ -24,6 +24,9 @@ SAFE = (1e-100, 1e100)
 # Rows of a stream after which those that are left alone are left alone for good, so that the
 # moments of many columns need neither time nor memory.
 DECIDED_ROWS = 64
+# A deviation of a stream that grows by more than this was that of rows that hardly moved: converted
+# from a unit that was a hundredth of the right one, a weight would be a hundred times too large.
+MOST_GROWTH = 1.1
 
 
 def factors_of(moments: Moments) -> Floats:
@@ -77,7 +80,8 @@ def parts_of_stream(model: PairModel, rows: Rows, pairing: Pairing) -> Iterator[
     """Yield ranges of queries that are learned with the same factors, which are set before each.
 
     Factors are those of all rows of queries with pairs so far. They change at the first query with
-    which these are a power of two or more, so that they do not depend on the cut into calls.
+    which these are a power of two or more, a deviation has grown by more than `MOST_GROWTH`, or a
+    column that was left alone is not, so that they do not depend on the cut into calls.
     """
     start, n_queries = 0, pairing.n_pairs.size
     if model.has_factors:
@@ -85,7 +89,9 @@ def parts_of_stream(model: PairModel, rows: Rows, pairing: Pairing) -> Iterator[
         for k in range(n_queries):
             before = moments.n_rows
             _add(moments, rows, pairing.docs[pairing.bounds[k] : pairing.bounds[k + 1]])
-            if moments.n_rows.bit_length() == before.bit_length():
+            factors, scale = factors_of(moments), model["scale"]
+            late = (scale > MOST_GROWTH * factors) | ((scale == 1) & (factors != 1))
+            if moments.n_rows.bit_length() == before.bit_length() and not late.any():
                 continue
             if start < k:
                 yield start, k
@@ -93,9 +99,18 @@ def parts_of_stream(model: PairModel, rows: Rows, pairing: Pairing) -> Iterator[
             if moments.sparse and moments.n_rows >= DECIDED_ROWS:
                 model.leave_alone()
                 break
-            model["scale"][...] = factors_of(moments)
+            _change_factors(model, factors)
     if start < n_queries:
         yield start, n_queries
+
+
+def _change_factors(model: PairModel, factors: Floats) -> None:
+    """Set the factors of a model; weights of deviations that grew much keep their numbers."""
+    scale = model["scale"]
+    shrink = np.where(scale > MOST_GROWTH * factors, factors / scale, 1.0)
+    for name in ("weights", "weights_sums", "members"):
+        model[name][...] *= shrink
+    scale[...] = factors
 
 
 def _add(moments: Moments, rows: Rows, docs: NDArray[np.int64]) -> None:
