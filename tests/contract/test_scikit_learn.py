@@ -98,7 +98,7 @@ def test_precomputed_kernels_pass(estimator, check):
     [
         PairwisePreference(LogisticRegression(C=0.1, max_iter=1000)),
         PairwisePreference(DecisionTreeClassifier(random_state=0), features="concatenation"),
-        PairwisePreference(rc.PairwisePerceptron(), random_state=0),
+        PairwisePreference(rc.PairwisePerceptron(random_state=0), random_state=0),
     ],
     expected_failed_checks=lambda estimator: DEGREES,
 )
