@@ -72,6 +72,22 @@ def test_truncated_file_is_damaged(name, queries, tmp_path):
         open_rows(tmp_path / "rows")
 
 
+@pytest.mark.parametrize("name", ["counts", "magnitudes", "deviations"])
+@pytest.mark.parametrize("value", [-1, 10**6, np.nan, np.inf], ids=str)
+def test_statistics_that_no_rows_have_are_damaged(name, value, queries, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows")
+    file = tmp_path / "rows" / f"{name}.npy"
+    array = np.load(file)
+    if array.dtype.kind == "i" and not np.isfinite(value):
+        pytest.skip("integers are finite")
+    if name == "magnitudes" and value == 10**6:
+        pytest.skip("a magnitude may be larger than the largest value")
+    array[0] = value
+    np.save(file, array)
+    with pytest.raises(ValueError, match="the arrays do not fit together"):
+        open_rows(tmp_path / "rows")
+
+
 @pytest.mark.parametrize("name", row_cache.PARTS)
 @pytest.mark.parametrize("change", ["truncated", "overwritten"])
 def test_file_changed_while_it_is_read_is_an_error(name, change, queries, small, tmp_path):

@@ -209,7 +209,12 @@ class CachedRows(RowBlocks):
             and known.labels.ndim == 1
             and (np.diff(known.labels) > 0).all()
             and known.counts.shape == known.labels.shape
+            and (known.counts >= 1).all()
+            and known.counts.sum() == known.n_rows
             and known.magnitudes.shape == known.deviations.shape == (known.n_features,)
+            and (known.magnitudes < np.inf).all()
+            and (known.deviations >= 0).all()
+            and (known.deviations <= known.magnitudes * (1 + 1e-6)).all()
         )
 
     def _queries_fit(self) -> bool:
