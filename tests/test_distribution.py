@@ -170,9 +170,9 @@ def test_wheel_contents(wheel):
     private = [name for name in sizes if name.startswith("rankcore/_ext/_")]
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
-    assert wheel.stat().st_size < 2.75 * MEGABYTE
-    # Of 6.6 MB, 3.8 are binaries and 2.5 Python, much of it docstrings.
-    assert sum(sizes.values()) < 6.75 * MEGABYTE
+    assert wheel.stat().st_size < 2.95 * MEGABYTE
+    # Of 7.0 MB, 4.2 are binaries and 2.8 Python, much of it docstrings.
+    assert sum(sizes.values()) < 7.15 * MEGABYTE
 
 
 @pytest.mark.slow
