@@ -123,7 +123,7 @@ class CalibratedOrdinal(
     >>> y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=600)) + 3, 1, 5).astype(int)
     >>> model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:400], y[:400])
     >>> model.predict_proba(X[400:402]).round(2)
-    array([[0.05, 0.17, 0.33, 0.33, 0.13],
+    array([[0.05, 0.17, 0.32, 0.33, 0.13],
            [0.95, 0.04, 0.01, 0.  , 0.  ]])
     >>> model.conformalize(X[400:500], y[400:500]).predict_set(X[500:503], coverage=0.9)
     array([[1, 4],

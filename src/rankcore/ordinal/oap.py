@@ -147,7 +147,7 @@ class OAPBPM(OAP):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
-    >>> model = rc.OAPBPM(max_iter=50, random_state=0).fit(X, y)
+    >>> model = rc.OAPBPM(standardize=False, max_iter=50, random_state=0).fit(X, y)
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
@@ -336,7 +336,7 @@ class OAPBagging(OAP):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
-    >>> model = rc.OAPBagging(max_iter=20, random_state=0).fit(X, y)
+    >>> model = rc.OAPBagging(standardize=False, max_iter=20, random_state=0).fit(X, y)
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
@@ -522,7 +522,7 @@ class OAPVoting(OAP):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
-    >>> model = rc.OAPVoting(max_iter=20, random_state=0).fit(X, y)
+    >>> model = rc.OAPVoting(standardize=False, max_iter=20, random_state=0).fit(X, y)
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
