@@ -34,6 +34,11 @@ class Units:
         """Return the units that leave rows as they are."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
+    @classmethod
+    def of_rows(cls, array: Floats) -> Self:
+        """Return the units that an array of shape (2, n_features) holds: centers, deviations."""
+        return cls(center=array[0], deviation=array[1])
+
     @property
     def are_raw(self) -> bool:
         """Whether they leave rows as they are."""

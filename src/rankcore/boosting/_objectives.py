@@ -155,7 +155,8 @@ class LabelPairs:
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
         """Implement `Objective.derivatives`."""
-        self._normalised = self._factors / np.where(self._wins, *totals)
+        total_of_wins, total_of_losses = totals
+        self._normalised = self._factors / np.where(self._wins, total_of_wins, total_of_losses)
         return -self._signs * self._normalised, self._normalised
 
     def sum_by_leaf(

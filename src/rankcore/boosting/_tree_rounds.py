@@ -185,8 +185,8 @@ class PairTrees(TreeRounds):
         if not self._by_label:
             sums, gradients, between = found
             return sums, gradients, between
-        (won, lost), of_all = found
-        return np.array([won - lost, won + lost]), of_all[0] - of_all[1], np.outer(*of_all)
+        (won, lost), (all_won, all_lost) = found
+        return np.array([won - lost, won + lost]), all_won - all_lost, np.outer(all_won, all_lost)
 
 
 def weight_of(totals: Floats, by_label: bool) -> float:

@@ -149,10 +149,15 @@ class BinnedRows:
         self._differentiate(totals, number)
         self._drawn = self._draw(number)
         taken = slice(None) if self._drawn is None else self._drawn
-        sums = float(self._hessians[taken].sum()), float(np.abs(self._gradients[taken]).sum())
         self._rows = self._all[taken].copy()
+        begun = Begun(
+            totals=found,
+            hessian=float(self._hessians[taken].sum()),
+            magnitude=float(np.abs(self._gradients[taken]).sum()),
+            n_rows=self._rows.size,
+        )
         if units is None:
-            return Begun(found, *sums, self._rows.size)
+            return begun
         self._others = self._all[:0] if self._drawn is None else self._all[~self._drawn]
         scale, power = units
         histograms.quantise(
@@ -160,8 +165,9 @@ class BinnedRows:
         )
         n, m = self._rows.size, self._others.size
         self._nodes = {0: (slice(0, n), slice(0, m))}
-        packed = int(self._packed.sum())
-        return Begun(found, *sums, n, packed, self._histogram(self._rows, self._packed))
+        return begun._replace(
+            packed=int(self._packed.sum()), histogram=self._histogram(self._rows, self._packed)
+        )
 
     def expand(
         self, orders: Sequence[Order], leaves: Sequence[int]
@@ -192,13 +198,13 @@ class BinnedRows:
                 for some in (self._rows[rows], self._others[others])
             )
             middle, between = rows.start + n_left, others.start + m_left
-            parts = slice(rows.start, middle), slice(middle, rows.stop)
-            rest = slice(others.start, between), slice(between, others.stop)
-            for child, *where in zip(order.children, parts, rest, strict=True):
-                self._nodes[child] = (where[0], where[1])
+            left, right = order.children
+            self._nodes[left] = (slice(rows.start, middle), slice(others.start, between))
+            self._nodes[right] = (slice(middle, rows.stop), slice(between, others.stop))
             summed = None
             if order.summed >= 0:
-                summed = self._histogram(self._rows[parts[order.summed]], self._packed)
+                drawn, _ = self._nodes[order.children[order.summed]]
+                summed = self._histogram(self._rows[drawn], self._packed)
             found.append(Answer(n_left, summed))
         return found, self._leaf_sums(leaves) if leaves else []
 

@@ -184,7 +184,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _change_units(self, model: Any, moments: Moments, *, first: bool) -> None:
         # Distances of rows need the means to be subtracted, whatever the intercepts.
         centered = self.kernel != "linear" or model.settings.get("fit_intercept", True)
-        units, old = moments.units(centered), Units(*model["units"].copy())
+        units = moments.units(centered)
+        old = Units.of_rows(model["units"].copy())
         if not first and are_alike(units, old, moments.n_rows):
             return
         model.refold(units.center, units.deviation)
@@ -269,7 +270,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if self.kernel == "linear" and not standardized:
             return super()._mean_square(state, rows)
         if self.kernel == "linear":
-            units = Units(*state.model["units"])
+            units = Units.of_rows(state.model["units"])
             return power_of_two(moments_of(state.model).mean_square(units))
         n = min(rows.n_rows, SCALED_ROWS)
         block = rows_in_units(state.pool, rows, slice(0, n))

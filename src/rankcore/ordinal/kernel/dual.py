@@ -178,7 +178,7 @@ def rows_in_units(arrays: Any, rows: Rows, which: slice | np.ndarray) -> Any:
         return some_rows(rows, which)
     if isinstance(which, slice):
         which = np.arange(which.start, which.stop)
-    return Units(*arrays["units"]).standardize(rows, which.astype(np.int32))
+    return Units.of_rows(arrays["units"]).standardize(rows, which.astype(np.int32))
 
 
 def check_diagonal(learner: Any, arrays: pools.Arrays, before: int) -> None:
