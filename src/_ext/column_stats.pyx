@@ -1,4 +1,4 @@
-"""Statistics of columns: maximum magnitudes, sums and sums of squares, in one pass over rows.
+"""Statistics of columns: maximum magnitudes and sums of squares, in one pass over rows.
 
 Values come as (column, value) pairs, or as rows. O(values).
 """
@@ -140,49 +140,3 @@ def most_reach(
     with nogil:
         reached = _reach(X, least, &found[0], &nonzero)
     return 2 * reached > nonzero or nonzero == 0
-
-
-cdef int64_t _add_moments(
-    const int32_t *columns,  # in; NULL: 0 .. n - 1
-    const real *values, int64_t n,  # in
-    double *sums, double *squares, int64_t n_sums,  # in, out
-) noexcept nogil:
-    # The position of a column that is not there, or n. NaN is passed over.
-    cdef int64_t i, column
-    cdef double x
-    for i in range(n):
-        column = i if columns == NULL else columns[i]
-        if not 0 <= column < n_sums:
-            return i
-        x = values[i]
-        if x == x:
-            sums[column] += x
-            squares[column] += x * x
-    return n
-
-
-def add_moments(
-    const int32_t[::1] columns not None,  # (n_values,)
-    const real[::1] values not None,  # (n_values,): NaN is passed over
-    double[:, ::1] moments not None,  # in and out, (2, n_columns): sums, and sums of squares
-):
-    """Add some values to the sums of their columns, and their squares to the sums of squares.
-
-    Raises ValueError if the arrays do not fit together, or a column is beyond ``moments``.
-    O(n_values), one pass.
-    """
-    cdef int64_t n = values.shape[0], n_columns = moments.shape[1], reached = n
-    if columns.shape[0] != n:
-        raise ValueError(f"{n} values do not fit {columns.shape[0]} columns")
-    if moments.shape[0] != 2:
-        raise ValueError(f"moments has {moments.shape[0]} rows; it requires 2")
-    if n == 0:
-        return
-    reached = 0
-    if n_columns:
-        with nogil:
-            reached = _add_moments(
-                &columns[0], &values[0], n, &moments[0, 0], &moments[1, 0], n_columns
-            )
-    if reached < n:
-        raise ValueError(f"found column {columns[reached]}; there are {n_columns}")

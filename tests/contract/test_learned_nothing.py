@@ -1,6 +1,7 @@
 """Fits that learn nothing warn, in every learner; so do fits of rankers without queries."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from declared import (
     ranks_queries,
     walk,
 )
+from rankcore._core.equal_rows import EqualRows
+from rankcore._core.inputs import as_rows
 from rankcore.datasets import dump_letor, open_rows
 from rankcore.preference import PairwisePreference
 from rankcore.structured import StructuredPerceptron, Task
@@ -108,12 +111,39 @@ def test_automatic_leaves_are_those_of_large_data():
     np.testing.assert_array_equal(auto, twenty)
 
 
+@pytest.mark.parametrize("cached", [False, True], ids=["text", "cache"])
 @walk(first_of_each([*ONLINE, *(one for one in SAVED_RANKERS if not hasattr(one, "rel"))]))
-def test_constant_features_on_disk_warn(learner, tmp_path):
+def test_constant_features_on_disk_warn(learner, cached, tmp_path):
     path = tmp_path / "rows.txt"
     dump_letor(np.full((40, 3), 0.3), np.arange(40) % 3, path, qid=np.zeros(40, dtype=int))
+    given = {"cache": tmp_path / "cache"} if cached else {"n_features": 3}
     with pytest.warns(UserWarning, match="learned nothing: .*equal"):
-        clone(learner).fit(open_rows(path, cache=tmp_path / "cache"))
+        clone(learner).fit(open_rows(path, **given))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("cuts", [[0, 8], [0, 1, 2, 3, 8], [0, 4, 8]], ids=str)
+def test_rows_of_windows_are_equal_only_if_all_values_are(cuts, form):
+    X = np.tile([0.3, 0.0, 2.0], (8, 1))
+
+    def equal(X, weights=None):
+        rows = EqualRows()
+        for start, stop in pairwise(cuts):
+            some = None if weights is None else weights[start:stop]
+            found = rows.add(as_rows(form(X[start:stop])), some)
+        return found
+
+    assert equal(X)
+    for row in range(8):
+        changed = X.copy()
+        changed[row, 2] = np.nextafter(2.0, 3.0)
+        assert not equal(changed)
+        weights = np.ones(8)
+        weights[row] = 0
+        assert equal(changed, weights)
+    alone = np.zeros(8)
+    alone[3] = 1
+    assert not equal(X, alone)  # one row is not compared with another
 
 
 @dataclass(frozen=True)

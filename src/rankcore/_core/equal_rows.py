@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.kernels import some_rows
+from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
 
 # Rows compared first, and values compared at a time later.
@@ -18,10 +21,24 @@ EQUAL_WITHIN_QUERIES = (
 )
 
 
-def equal_rows(rows: Rows) -> bool:
-    """Return whether all rows, of two or more, are equal; usually decided by a few rows."""
-    every = np.arange(rows.n_rows)
-    return rows.n_rows > 1 and equal_in_groups(rows, every, np.array([0, rows.n_rows]))
+class EqualRows:
+    """Whether all rows of some windows, of two or more, are equal; usually decided by a few."""
+
+    def __init__(self) -> None:
+        self._n_rows, self._equal = 0, True
+        self._first: Any = None  # the first row, a copy
+
+    def add(self, rows: Rows, weights: Floats | None) -> bool:
+        """Add the rows of a window that have a positive weight; return whether all are equal."""
+        which = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
+        if self._equal and which.size:
+            first = some_rows(rows, which[:1])
+            if self._first is None:
+                self._first = first
+            bounds = np.array([0, which.size])
+            self._equal = not _differ(first, self._first) and equal_in_groups(rows, which, bounds)
+        self._n_rows += which.size
+        return self._equal and self._n_rows > 1
 
 
 def equal_in_groups(rows: Rows, which: NDArray[np.int64], bounds: NDArray[np.int64]) -> bool:
@@ -33,8 +50,13 @@ def equal_in_groups(rows: Rows, which: NDArray[np.int64], bounds: NDArray[np.int
     start, size, most = 0, FEW_ROWS, max(FEW_ROWS, MOST_VALUES // rows.n_features)
     while start < which.size:
         stop = start + size
-        differ = some_rows(rows, which[start:stop]) != some_rows(rows, heads[start:stop])
-        if differ.nnz if hasattr(differ, "nnz") else differ.any():
+        if _differ(some_rows(rows, which[start:stop]), some_rows(rows, heads[start:stop])):
             return False
         start, size = stop, min(2 * size, most)
     return True
+
+
+def _differ(some: Any, others: Any) -> bool:
+    """Return whether some value of two matrices, both dense or both CSR, differs."""
+    differ = some != others
+    return bool(differ.nnz if hasattr(differ, "nnz") else differ.any())

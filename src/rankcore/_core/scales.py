@@ -107,15 +107,6 @@ def share_of_nonzero(rows: Rows) -> float:
     return count_nonzero(rows) / (rows.n_rows * rows.n_features)
 
 
-def deviations_of(moments: Floats, n_rows: int) -> Floats:
-    """Return the standard deviation of each column; 0 if negligible or if sums overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        means, squares = moments / n_rows
-        found = np.sqrt(np.maximum(squares - means**2, 0))
-        usable = np.isfinite(found) & (found > LEAST_DEVIATION * np.abs(means))
-    return np.where(usable, found, 0.0)
-
-
 def square_lengths(rows: Rows) -> tuple[float, int]:
     """Return s and e such that the squares of all values sum to s * 4 ** e."""
     if rows.largest == 0:

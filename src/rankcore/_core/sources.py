@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.equal_rows import equal_rows
 from rankcore._core.frames import names_of
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
@@ -22,7 +21,6 @@ from rankcore._core.scales import (
     SAMPLED_ROWS,
     SAMPLED_VALUES,
     SPARSE,
-    deviations_of,
     far_columns,
     largest_column,
     mean_square_length,
@@ -30,7 +28,7 @@ from rankcore._core.scales import (
     share_of_nonzero,
     sizes_differ,
 )
-from rankcore._ext.column_stats import add_moments, raise_sizes, sum_squares
+from rankcore._ext.column_stats import raise_sizes, sum_squares
 from rankcore._ext.rows import Rows
 
 
@@ -48,7 +46,6 @@ class DatasetStats:
     counts: NDArray[np.int64]  # (n_labels,): rows of each label
     mean_square: float  # the power of two nearest to the mean squared length of the rows
     magnitudes: Floats  # (n_features,): maximum magnitude of each feature
-    deviations: Floats  # (n_features,): standard deviation of each feature
     in_queries: bool  # whether the rows have query ids
 
 
@@ -60,7 +57,6 @@ class StatsCollector:
         self._counts: Counter[float] = Counter()
         self._n_rows = self._n_columns = self._n_values = self._n_nonzero = 0
         self._sizes = np.zeros(n_features or 1)
-        self._moments = np.zeros((2, n_features or 1))  # sums, and sums of squares
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
@@ -78,8 +74,6 @@ class StatsCollector:
         if largest >= self._sizes.size:
             more = max(largest + 1, 2 * self._sizes.size) - self._sizes.size
             self._sizes = np.pad(self._sizes, (0, more))
-            self._moments = np.pad(self._moments, ((0, 0), (0, more)))
-        add_moments(columns, values, self._moments)
         self._add_squares(values, raise_sizes(columns, values, self._sizes))
 
     def _add_squares(self, values: NDArray[Any], largest: float) -> None:
@@ -101,10 +95,7 @@ class StatsCollector:
             labels = labels.astype(np.int64)
         n_features = self._n_features or max(1, self._n_columns)
         sizes = np.zeros(n_features)
-        deviations = np.zeros(n_features)
         sizes[: self._sizes.size] = self._sizes[:n_features]
-        found = deviations_of(self._moments, self._n_rows)
-        deviations[: found.size] = found[:n_features]
         mean_square = power_of_two(self._square / self._n_rows, 2 * self._shift)
         return DatasetStats(
             n_rows=self._n_rows,
@@ -115,7 +106,6 @@ class StatsCollector:
             counts=counts,
             mean_square=mean_square,
             magnitudes=sizes,
-            deviations=deviations,
             in_queries=in_queries,
         )
 
@@ -166,10 +156,6 @@ class Source(ABC):
         """Return the fraction of the values of the rows that are not 0."""
 
     @abstractmethod
-    def all_equal(self) -> bool:
-        """Return whether all rows are equal."""
-
-    @abstractmethod
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         """Return the columns that dominate the others by their magnitude, largest first.
 
@@ -216,9 +202,6 @@ class MemoryRows(Source):
     def share_of_nonzero(self) -> float:
         return share_of_nonzero(self.weighted)
 
-    def all_equal(self) -> bool:
-        return equal_rows(self.weighted)
-
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         rows = self.weighted
         if rows_differ(rows):
@@ -257,9 +240,6 @@ class RowBlocks(Source):
         known = self.stats()
         return known.n_nonzero / (known.n_rows * known.n_features)
 
-    def all_equal(self) -> bool:
-        return self.stats().n_rows > 1 and not self.stats().deviations.any()
-
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         sizes = self.stats().magnitudes
         return [int(sizes.argmax())] if sizes_differ(sizes) else []
@@ -273,12 +253,8 @@ class RowBlocks(Source):
         """Add features that are 0 in all rows, up to ``n_features``."""
         known = self.stats()
         if n_features > known.n_features:
-            more = (0, n_features - known.n_features)
-            magnitudes = np.pad(known.magnitudes, more)
-            deviations = np.pad(known.deviations, more)
-            self._stats = replace(
-                known, n_features=n_features, magnitudes=magnitudes, deviations=deviations
-            )
+            magnitudes = np.pad(known.magnitudes, (0, n_features - known.n_features))
+            self._stats = replace(known, n_features=n_features, magnitudes=magnitudes)
             self.n_features = n_features
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -127,7 +127,6 @@ def _write(source: FileRows, folder: Path) -> None:
         name = title(source.sources[0])
         known = collect_stats(_append_rows(source, files), source.n_features, source.size, name)
         files["magnitudes"].add(known.magnitudes)
-        files["deviations"].add(known.deviations)
         files["distinct"].add(known.labels)
         files["counts"].add(known.counts)
     finally:

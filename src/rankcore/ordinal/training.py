@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.concurrency import uninterrupted
-from rankcore._core.equal_rows import EQUAL_ROWS
+from rankcore._core.equal_rows import EQUAL_ROWS, EqualRows
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
@@ -99,7 +99,7 @@ class OnlineLearner(PassLearner):
 
     _chooses = False  # whether noisy labels keep the parameters of an early pass
     _early: Any = None  # these parameters
-    _all_equal = False  # whether all rows are known to be equal
+    _all_equal = False  # whether all rows of the first pass are equal
 
     def __init__(
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
@@ -121,7 +121,7 @@ class OnlineLearner(PassLearner):
         if isinstance(source, MemoryRows):
             source.leave_out(self._of_rows)
         known = source.kept or stats is not None
-        self._all_equal = known and source.all_equal()
+        self._equal_rows = EqualRows()
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
         n_features = source.n_features if stats is None else stats.n_features
@@ -194,6 +194,7 @@ class OnlineLearner(PassLearner):
         self._first = self._first or number
         if number == self._first:
             self.counts += np.bincount(ranks, minlength=self.counts.size)
+            self._all_equal = self._equal_rows.add(rows, weights)
         visits, steps = fitted._split_weights(weights)
         order = None
         if self.shuffle or visits is not None:
