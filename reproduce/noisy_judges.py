@@ -46,9 +46,7 @@ ALL = tuple(JUDGES)
 METHODS = [
     ("all pairs", {"method": "degree"}, ALL),
     ("all pairs, both orders", {"method": "degree", "both_orders": True}, ("first",)),
-    ("halving, 4 opponents", {"method": "halving", "opponents": 4}, ALL),
-    ("halving, 8 opponents (default)", {"method": "halving"}, ALL),
-    ("halving, 16 opponents", {"method": "halving", "opponents": 16}, ALL),
+    ("halving, default", {"method": "halving"}, ALL),
     ("halving, both orders", {"method": "halving", "both_orders": True}, ("first",)),
     ("QuickSort", {"method": "quicksort"}, ALL),
     ("QuickSort, 3 repeats", {"method": "quicksort", "repeats": 3}, ("anew",)),
@@ -62,8 +60,8 @@ WHOLE = [
     ("QuickSort, 3 repeats", {"method": "quicksort", "repeats": 3}, ("anew",)),
     ("QuickSort, both orders", {"method": "quicksort", "both_orders": True}, ("first",)),
 ]
-FITTED = ("all pairs", "halving, 8 opponents (default)", "QuickSort", "QuickSort (default)")
-DEFAULT = "halving, 8 opponents (default)"
+FITTED = ("all pairs", "halving, default", "QuickSort", "QuickSort (default)")
+DEFAULT = "halving, default"
 # On lists of 1,000 with 10% errors: of the quality of all pairs, and of their calls.
 GATE = 0.95, 0.04
 

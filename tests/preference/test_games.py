@@ -330,19 +330,19 @@ def test_degrees_require_the_loser():
         (
             "winner,loser,w\nx,y,many\n",
             {"weight": "w"},
-            r"row 1: w must be a finite number >= 0; found 'many'",
+            r"w must be >= 0 and finite; found 'many' in row 1",
         ),
-        ("winner,loser,w\nx,y,2\ny,x,-1\n", {"weight": "w"}, r"row 2: w must be .*; found '-1'"),
+        ("winner,loser,w\nx,y,2\ny,x,-1\n", {"weight": "w"}, r"w must be .*; found '-1' in row 2"),
         (
             "winner,loser,d\nx,y,nan\n",
             {"degree": "d"},
-            r"row 1: d must be .* >= 0 and <= 1; found 'nan'",
+            r"d must be in \[0, 1\]; found 'nan' in row 1",
         ),
-        ("winner,loser,d\nx,y,7\n", {"degree": "d"}, r"d must be .* <= 1; found '7'"),
+        ("winner,loser,d\nx,y,7\n", {"degree": "d"}, r"d must be .* 1\]; found '7'"),
         (
             "model_a,model_b,winner,c\nx,y,tie,inf\n",
             {"covariates": ["c"]},
-            r"c must be a finite number; found 'inf'",
+            r"c must be finite; found 'inf'",
         ),
         ("winner,winner\nx,y\n", {}, "names of columns must differ"),
         ("winner,loser\n'x\n", {"covariates": ["z"]}, "a column 'z_a' is required"),
@@ -457,11 +457,11 @@ def test_the_command_reads_arenas(tmp_path):
     [
         ("", (), "a column 'model_a' is required; found none"),
         ("winner,loser\n", (), "at least one comparison"),
-        ("winner,loser,d\na,b,x\n", ("--degree", "d"), "d must be a finite number"),
+        ("winner,loser,d\na,b,x\n", ("--degree", "d"), "d must be in [0, 1]"),
         (
             "winner,loser,d\na,b,7\n",
             ("--degree", "d"),
-            "row 1: d must be a finite number >= 0 and <= 1; found '7'",
+            "d must be in [0, 1]; found '7' in row 1",
         ),
         ('winner,loser\n"a,b\n', (), "line 2"),
         ("winner,loser\na,b\nc,d\n", (), "found 2 groups without comparisons"),

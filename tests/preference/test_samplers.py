@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,7 @@ from scipy.stats import kendalltau
 
 from rankcore.preference import (
     Comparison,
-    DegreeSampler,
-    HalvingSampler,
-    QuickSortSampler,
+    RoundSampler,
     Sampler,
     call_plan,
 )
@@ -19,9 +18,10 @@ from simulated_judges import Judge, answer_all
 
 SAMPLERS = {
     "rating": Sampler,
-    "quicksort": QuickSortSampler,
-    "degree": DegreeSampler,
-    "halving": HalvingSampler,
+    **{
+        method: partial(RoundSampler, method=method)
+        for method in ("quicksort", "degree", "halving")
+    },
 }
 
 
@@ -225,7 +225,7 @@ def test_quicksort_asks_as_planned():
     n, calls = 200, []
     for seed in range(8):
         places = np.random.default_rng(seed).permutation(n)
-        sampler = answer_all(QuickSortSampler(list(range(n)), seed=seed), Judge(places, 0))
+        sampler = answer_all(RoundSampler(list(range(n)), seed=seed), Judge(places, 0))
         calls.append(sampler.n_answers)
     # The standard deviation is 0.648 n (Knuth, volume 3, section 5.2.2).
     assert abs(np.mean(calls) - call_plan(n)["quicksort"].calls) < 4 * 0.648 * n / 8**0.5
@@ -233,12 +233,16 @@ def test_quicksort_asks_as_planned():
 
 def test_halving_and_degree_ask_as_planned():
     places = np.random.default_rng(0).permutation(100)
-    halving = answer_all(HalvingSampler(list(range(100)), top_k=5, seed=0), Judge(places, 0))
+    halving = answer_all(
+        RoundSampler(list(range(100)), method="halving", top_k=5, seed=0), Judge(places, 0)
+    )
     # Pairs of two rounds are asked once.
     planned = call_plan(100, 5)["halving"].calls
     assert 0.8 * planned < halving.n_answers <= planned
     assert set(places[halving.ranking()[:5]]) == set(range(5))
-    degree = answer_all(DegreeSampler(list(range(30)), seed=0), Judge(places[:30], 0))
+    degree = answer_all(
+        RoundSampler(list(range(30)), method="degree", seed=0), Judge(places[:30], 0)
+    )
     assert degree.n_answers == call_plan(30)["degree"].calls
 
 
@@ -248,7 +252,7 @@ def test_repeats_in_both_orders_average_out_the_position():
     def leaning(u, v):  # towards the first item shown
         return 0.9 if places[u] < places[v] else 0.6
 
-    sampler = DegreeSampler(list(range(20)), repeats=2, both_orders=True, seed=0)
+    sampler = RoundSampler(list(range(20)), method="degree", repeats=2, both_orders=True, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer_all(sampler, leaning)
@@ -258,7 +262,7 @@ def test_repeats_in_both_orders_average_out_the_position():
 
 def test_decisions_are_by_majority_or_drawn():
     def first(decide, seed):
-        sampler = QuickSortSampler(["u", "v"], decide=decide, seed=seed)
+        sampler = RoundSampler(["u", "v"], decide=decide, seed=seed)
         (comparison,) = sampler.ask()
         sampler.tell(comparison, 0.75 if comparison.items[0] == "v" else 0.25)
         return sampler.ranking()[0]
@@ -288,3 +292,16 @@ def test_items_without_answers_are_left_as_they_are():
     assert sampler.done()
     assert sampler.ranking().tolist() == []
     assert Sampler(["one"]).ask(3) == []
+
+
+@pytest.mark.parametrize(
+    "items", [["b", "a"], [3, 1.5], [{"n": 2}, {"n": 1}], np.array([4, 2]), np.eye(2)], ids=repr
+)
+def test_ratings_and_leaderboards_have_the_items(items):
+    sampler = Sampler(items, seed=0)
+    for _ in range(5):
+        sampler.tell(Comparison((1, 0)), True)
+    ratings = sampler.ratings()
+    np.testing.assert_array_equal(ratings.items[ratings.ranking[0]], items[1])
+    np.testing.assert_array_equal(ratings.leaderboard()[0].item, items[1])
+    assert ratings.items.shape == (2,)

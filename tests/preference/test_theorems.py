@@ -6,7 +6,6 @@ from math import log
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference import (
@@ -54,7 +53,7 @@ def quicksorts(h, top_k=None):
     n, orders, counts = len(h), {}, []
     shuffles = list(permutations(range(n)))
     for shuffle in shuffles:
-        order = run(QuickSort(np.array([n]), Shuffle(shuffle), top_k=top_k), h, counts)
+        order = run(QuickSort(n, Shuffle(shuffle), top_k=top_k), h, counts)
         orders[order] = orders.get(order, 0) + Fraction(1, len(shuffles))
     return orders, Fraction(sum(counts), len(shuffles))
 
@@ -242,32 +241,36 @@ def test_expected_levels_are_below_the_plan():
         assert expectation[n] <= call_plan(n)["quicksort"].rounds
 
 
-@pytest.mark.slow
-def test_a_million_orders_of_a_noisy_preference():
+class Draws(Shuffle):
+    """Random numbers that give one permutation, and then one decision after the other."""
+
+    def __init__(self, order, decisions):
+        self.order, self.decisions = order, list(decisions)
+
+    def random(self, size):
+        taken, self.decisions = self.decisions[:size], self.decisions[size:]
+        return np.where(taken, 0.0, 1.0)
+
+
+def test_drawn_decisions_have_the_distribution_of_the_definition():
     degrees = {(0, 1): Fraction(9, 10), (0, 2): Fraction(1, 4), (0, 3): Fraction(1)}
     degrees |= {(1, 2): Fraction(1, 2), (1, 3): Fraction(2, 3), (2, 3): Fraction(0)}
     h = [[Fraction(0)] * 4 for _ in range(4)]
     for (u, v), degree in degrees.items():
         h[u][v], h[v][u] = degree, 1 - degree
-    exact = plain.quicksort_orders(h_as_tuple(h), range(4))
-    copies = 10**6
-    table = np.array(h, dtype=float)
-    method = QuickSort(np.full(copies, 4), np.random.default_rng(0), draw=True)
-    while (pairs := method.pending()) is not None:
-        i, j = pairs
-        method.receive(table[i % 4, j % 4])
-    orders = (method.order() % 4).reshape(copies, 4)
-    code = orders @ [64, 16, 4, 1]
-    seen = [np.count_nonzero(code == np.dot(order, [64, 16, 4, 1])) for order in exact]
-    assert sum(seen) == copies  # and no other
-    assert chisquare(seen, [copies * float(p) for p in exact.values()]).pvalue > 1e-3
-    for labels in plain.two_levels(4):
-        y = np.array(labels)
-        losses = sum(
-            (y[orders[:, b]] > y[orders[:, a]]) / 6.0 for a in range(4) for b in range(a + 1, 4)
-        )
-        off = losses.mean() - float(plain.preference_loss(h, labels))
-        assert abs(off) < 4.5 * losses.std() / copies**0.5
+    table, orders = np.array(h, dtype=float), {}
+    for shuffle, decisions in product(permutations(range(4)), product([True, False], repeat=6)):
+        method = QuickSort(4, Draws(shuffle, decisions), draw=True)
+        p, left = Fraction(1, 24), list(decisions)
+        while (pairs := method.pending()) is not None:
+            for u, v in zip(*pairs, strict=True):
+                if 0 < h[u][v] < 1:
+                    p *= h[u][v] if left.pop(0) else 1 - h[u][v]
+            method.receive(table[pairs])
+        if not any(left):  # decisions that are not used count once
+            order = tuple(method.order().tolist())
+            orders[order] = orders.get(order, 0) + p
+    assert orders == plain.quicksort_orders(h_as_tuple(h), range(4))
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,19 @@ from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, fro
 from rankcore.preference.games import Games, rate, read_games
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
-from rankcore.preference.losses import order_loss, preference_loss
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
 from rankcore.preference.planning import CallPlan, Plan, call_plan, plan
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.ratings import Ratings, Standing
-from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+from rankcore.preference.regret import (
+    Regret,
+    order_loss,
+    preference_loss,
+    preference_regret,
+    ranking_regret,
+)
 from rankcore.preference.retries import PreferenceError
-from rankcore.preference.rounds import DegreeSampler, HalvingSampler, QuickSortSampler
+from rankcore.preference.rounds import RoundSampler
 from rankcore.preference.samplers import Sampler
 
 __all__ = [
@@ -24,9 +29,7 @@ __all__ = [
     "CallPlan",
     "Choice",
     "Comparison",
-    "DegreeSampler",
     "Games",
-    "HalvingSampler",
     "Indexed",
     "Journal",
     "Judges",
@@ -35,10 +38,10 @@ __all__ = [
     "Plan",
     "PreferenceError",
     "PreferenceRanker",
-    "QuickSortSampler",
     "RankingProgress",
     "Ratings",
     "Regret",
+    "RoundSampler",
     "Sampler",
     "Standing",
     "Uncertainty",

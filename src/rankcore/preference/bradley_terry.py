@@ -186,6 +186,23 @@ def fit(rows: Comparisons, *, scale: float, tolerance: float = 1e-9) -> Posterio
     return Posterior(parameters, slopes, problem)
 
 
+def right_minus_wrong(
+    strengths: Floats, slopes: Floats, n_pairs: int, rng: np.random.Generator
+) -> Floats:
+    """Return the fraction of right minus wrong answers about random pairs.
+
+    ``strengths`` are draws, shape (draws, n); ``slopes`` are the factors of judges, shape (draws,
+    judges), as is the result.
+    """
+    n = strengths.shape[1]
+    if n < 2:
+        return np.ones(slopes.shape)
+    i = rng.integers(0, n, n_pairs)
+    j = (i + rng.integers(1, n, n_pairs)) % n
+    apart = np.abs(strengths[:, i] - strengths[:, j])
+    return np.asarray(np.tanh(slopes[:, :, None] * apart[:, None, :] / 2).mean(axis=2))
+
+
 def _log_odds(rows: Comparisons) -> Floats:
     """Return the logarithms of the odds of each item to win."""
     won = np.bincount(rows.first, rows.weight * rows.degree, rows.n)

@@ -144,19 +144,15 @@ def as_positions(named: Any, n: int, answer: Any) -> list[int]:
     return [int(place) for place in named]
 
 
-def prior_scores(prior: Any, items: Any) -> Floats | None:
-    """Return standardised prior scores: as given, or computed by a function or estimator."""
+def prior_scores(prior: Any, n: int) -> Floats | None:
+    """Return standardised prior scores of n items."""
     if prior is None:
         return None
-    if callable(getattr(prior, "predict", None)):
-        prior = prior.predict(items)
-    elif callable(prior):
-        prior = prior(items)
     scores = np.asarray(prior)
-    if scores.shape != (len(items),) or scores.dtype.kind not in "biuf":
+    if scores.shape != (n,) or scores.dtype.kind not in "biuf":
         raise ValueError(
-            f"prior must give one number for each of {len(items)} items; found {scores.dtype} of "
-            f"shape {scores.shape}"
+            f"prior must be one number for each of {n} items; found {scores.dtype} of shape "
+            f"{scores.shape}"
         )
     scores = scores.astype(np.float64)
     if not np.isfinite(scores).all():

@@ -10,7 +10,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +57,7 @@ class RankingProgress:
     seconds: float
 
 
+@dataclass
 class Driver:
     """Puts the comparisons of a sampler to a judge until nothing is left to ask.
 
@@ -67,45 +67,36 @@ class Driver:
     the driver.
     """
 
-    def __init__(
-        self,
-        sampler: Sampler,
-        preference: Any,
-        keys: Sequence[Hashable],
-        records: list[Record],
-        *,
-        computed: Indexed | None,
-        loop: asyncio.AbstractEventLoop | None,
-        judge: str,
-        max_calls: int | None,
-        confidence: float | None,
-        concurrency: int,
-        retry: Any,
-        journal: OpenJournal | None,
-        unwritten: list[Record],
-        progress: Callable[[RankingProgress], None] | None,
-    ):
-        self.sampler, self.confidence = sampler, confidence
-        self._preference, self._computed, self._loop = preference, computed, loop
-        self._keys, self._records, self._judge = keys, records, judge
-        self._max_calls, self._concurrency = max_calls, concurrency
-        self._retry, self._journal, self._progress = retry, journal, progress
-        self._unwritten = unwritten
+    sampler: Sampler
+    preference: Any
+    keys: Sequence[Hashable]
+    records: list[Record]
+    unwritten: list[Record]
+    computed: Indexed | None
+    loop: asyncio.AbstractEventLoop | None
+    judge: str
+    max_calls: int | None
+    confidence: float | None
+    concurrency: int
+    retry: Any
+    journal: OpenJournal | None
+    progress: Callable[[RankingProgress], None] | None
+
+    def __post_init__(self) -> None:
         self._lock, self._stopped = threading.Lock(), threading.Event()
         # Answers of the current round, in the order asked.
         self._answers: dict[Comparison, list[Any]] = {}
         self._began = time.monotonic()
         self.n_rounds = self._answered = self._running = 0
-        self._names = {str(name): name for name in sampler.judges if name is not None} or {
-            judge: None
-        }
-        place = {key: place for place, key in enumerate(keys)}
+        names = {str(name): name for name in self.sampler.judges if name is not None}
+        names = names or {self.judge: None}
+        place = {key: place for place, key in enumerate(self.keys)}
         mine = [
             record
-            for record in records
-            if record.judge in self._names and all(key in place for key in record.keys)
+            for record in self.records
+            if record.judge in names and all(key in place for key in record.keys)
         ]
-        self._next_request = 1 + max((record.request for record in records), default=0)
+        self._next_request = 1 + max((record.request for record in self.records), default=0)
         calls = {record.request: record.judge for record in mine}
         self.n_calls, self.cost = len(calls), sum(map(self._price, calls.values()))
         self._failed = sum(record.failure is not None for record in mine)
@@ -113,7 +104,7 @@ class Driver:
         for record in mine:
             places = tuple(place[key] for key in record.keys)
             if record.failure is None and self._is_answer(record.answer, places):
-                comparison = Comparison(places, self._names[record.judge])
+                comparison = Comparison(places, names[record.judge])
                 self._stored.append((comparison, record.answer))
         self.n_reused = len(self._stored)
 
@@ -129,11 +120,11 @@ class Driver:
     def run(self) -> None:
         """Ask until nothing is left to ask, the budget is used up, or `stop` is called."""
         try:
-            asked = self._resume() if self._stored else []
+            asked = self._resume()
             while not self._stopped.is_set() and (asked or (asked := self._next_round())):
                 self.n_rounds += 1
-                if self._computed is not None:
-                    self._compute(asked, self._computed)
+                if self.computed is not None:
+                    self._compute(asked, self.computed)
                 else:
                     for comparison in asked:
                         self._answers.setdefault(comparison, [])
@@ -147,18 +138,17 @@ class Driver:
     def _resume(self) -> list[Comparison]:
         """Tell the stored answers; return the comparisons of a last round that lack theirs.
 
-        A run that stopped is repeated, since a sampler that is told the same asks the same: it goes
-        on as if it had not stopped. Answers to other questions are told at once.
+        A sampler that is told the same asks the same, so that a run that stopped goes on as if it
+        had not. Answers to other questions are told once it asks something new.
         """
-        fresh = deepcopy(self.sampler)
         left: defaultdict[Comparison, deque[Any]] = defaultdict(deque)
         for comparison, answer in self._stored:
             left[comparison].append(answer)
         n_left, missing = len(self._stored), list[Comparison]()
-        repeated = not isinstance(self.sampler, RoundSampler)
-        while repeated and n_left and not missing:
+        while n_left and not missing and not isinstance(self.sampler, RoundSampler):
             asked = self._ask_round()
-            repeated = len(asked) > 0
+            if not asked:
+                break
             for comparison in asked:
                 answers = self._answers.setdefault(comparison, [])
                 if left[comparison]:
@@ -168,12 +158,10 @@ class Driver:
                     missing.append(comparison)
             if not missing:
                 self._tell_answers()
-        if n_left == 0:
-            return missing if self._left() != 0 else []
-        self._answers, self.sampler = {}, fresh
-        for comparison, answer in self._stored:
-            self.sampler.tell(comparison, answer)
-        return []
+        for comparison, others in left.items():
+            for answer in others:
+                self.sampler.tell(comparison, answer)
+        return missing if self._left() != 0 else []
 
     def stop(self) -> None:
         """Make no more calls; `run` returns when those in progress have ended."""
@@ -196,10 +184,10 @@ class Driver:
 
     def _size(self) -> int | None:
         """Return the number of comparisons of a call; None for a whole round."""
-        return self._preference.size if isinstance(self._preference, Batch) else 1
+        return self.preference.size if isinstance(self.preference, Batch) else 1
 
     def _left(self) -> int | None:
-        return None if self._max_calls is None else max(0, self._max_calls - self.n_calls)
+        return None if self.max_calls is None else max(0, self.max_calls - self.n_calls)
 
     def _compute(self, comparisons: list[Comparison], preference: Indexed) -> None:
         pairs = np.array([comparison.places for comparison in comparisons], dtype=np.intp)
@@ -233,8 +221,8 @@ class Driver:
                     self._stopped.set()
                     raise
 
-        workers = min(self._concurrency, len(requests))
-        if workers == 1 and self._loop is None:
+        workers = min(self.concurrency, len(requests))
+        if workers == 1 and self.loop is None:
             work()
             return
         with ThreadPoolExecutor(workers, thread_name_prefix="preference") as pool:
@@ -254,7 +242,7 @@ class Driver:
         The policy of retries learns of failures of the judge alone: errors of the journal, of the
         callback for progress, and of functions of the policy are raised as they are.
         """
-        policy = None if self._retry is None else iter(self._retry.copy(sleep=self._stopped.wait))
+        policy = None if self.retry is None else iter(self.retry.copy(sleep=self._stopped.wait))
         error: Exception | None = None
         number, n_attempts = 0, 0
         while request:
@@ -299,7 +287,7 @@ class Driver:
         return left, error
 
     def _call(self, request: list[Comparison]) -> Any:
-        preference = self._preference
+        preference = self.preference
         if isinstance(preference, Batch):
             answer = preference.function([comparison.items for comparison in request])
         else:
@@ -310,16 +298,16 @@ class Driver:
                 answer = preference.functions[str(comparison.judge)](*comparison.items)
             else:
                 answer = preference(*comparison.items)
-        if self._loop is None:
+        if self.loop is None:
             return answer
-        return asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(answer, self.loop).result()
 
     def _parse(
         self, request: list[Comparison], answer: Any
     ) -> tuple[list[tuple[Comparison, Any]], list[Comparison], Exception | None]:
         """Return comparisons with usable answers, those without, and why they have none."""
         answers = [answer]
-        if isinstance(self._preference, Batch):
+        if isinstance(self.preference, Batch):
             try:
                 answers = list(answer)
             except TypeError as error:
@@ -359,7 +347,7 @@ class Driver:
         records = [
             Record(
                 number,
-                tuple(self._keys[place] for place in comparison.places),
+                tuple(self.keys[place] for place in comparison.places),
                 self._judge_of(comparison),
                 answer,
                 round(seconds, 3),
@@ -372,27 +360,27 @@ class Driver:
             self._answered += len(good)
             self._failed += len(failed)
             # In memory first, so that no answer is lost if the journal cannot be written.
-            self._records += records
+            self.records += records
             for comparison, answer in good:
                 self._answers[comparison].append(answer)
-            if self._journal is not None:
-                self._unwritten += records
-                self._journal.write(self._unwritten)
-                self._unwritten.clear()
-            if self._progress is not None:
-                self._progress(
+            if self.journal is not None:
+                self.unwritten += records
+                self.journal.write(self.unwritten)
+                self.unwritten.clear()
+            if self.progress is not None:
+                self.progress(
                     RankingProgress(
-                        self.n_calls, self._max_calls, self._answered, self._running,
+                        self.n_calls, self.max_calls, self._answered, self._running,
                         self._failed, self.cost, time.monotonic() - self._began,
                     )
                 )  # fmt: skip
 
     def _judge_of(self, comparison: Comparison) -> str:
         """Return the name of the judge of a comparison in the journal."""
-        return self._judge if comparison.judge is None else str(comparison.judge)
+        return self.judge if comparison.judge is None else str(comparison.judge)
 
     def _price(self, judge: str) -> float:
-        return self._preference.prices[judge] if isinstance(self._preference, Judges) else 0.0
+        return self.preference.prices[judge] if isinstance(self.preference, Judges) else 0.0
 
 
 def _why(error: Exception) -> str:

@@ -259,14 +259,9 @@ def from_scores(scores: ArrayLike) -> Indexed:
     return Indexed(precede, values.size)
 
 
-def is_called(preference: Any) -> bool:
-    """Return whether a preference is called, not computed from positions or a matrix."""
-    return callable(preference) or isinstance(preference, Batch | Choice | Judges)
-
-
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
     """Return the validated matrix of a preference in that form; None for other forms."""
-    if is_called(preference) or isinstance(preference, Indexed):
+    if callable(preference) or isinstance(preference, Batch | Choice | Judges | Indexed):
         return None
     matrix = np.asarray(preference)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
@@ -362,6 +357,16 @@ def as_items(items: Any) -> Any:
             f"{type(items).__name__}: pass a list of the items"
         )
     return list(items)
+
+
+def item_array(items: Items) -> NDArray[Any]:
+    """Return items as an array of one dimension: of objects, unless they are one already."""
+    if isinstance(items, np.ndarray) and items.ndim == 1:
+        return items
+    found = np.empty(len(items), dtype=object)
+    for k, item in enumerate(items):
+        found[k] = item
+    return found
 
 
 def shown(values: Any) -> str:

@@ -22,7 +22,7 @@ from rankcore._core.frames import frame_of, is_lazy
 from rankcore._core.ids import as_column, as_names, unboxed
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore._core.params import check_integer, check_option
-from rankcore.preference.bradley_terry import Comparisons, Posterior, fit
+from rankcore.preference.bradley_terry import Comparisons, Posterior, fit, right_minus_wrong
 from rankcore.preference.forms import Places, shown
 from rankcore.preference.ratings import Ratings
 
@@ -148,6 +148,9 @@ def rate(
         source = _resampled(rows, posterior, scale, bootstrap, np.random.default_rng(random_state))
     counts = np.bincount(first, weights, items.size) + np.bincount(second, weights, items.size)
     bias = posterior.bias()
+    reliability = right_minus_wrong(
+        posterior.theta[None], posterior.slopes[None], 2000, np.random.default_rng(0)
+    )
     effects, deviations = posterior.effects()
     return Ratings(
         items=items,
@@ -156,7 +159,7 @@ def rate(
         n_answers=counts.astype(np.float64),
         components=components,
         judges=judges,
-        reliability=_reliability(posterior),
+        reliability=reliability[0],
         position_bias=None if bias is None else float(1 / (1 + np.exp(-bias)) - 0.5),
         effects={
             name: (float(effect), float(error))
@@ -178,15 +181,6 @@ def _resampled(
     return np.asarray(found + (posterior.theta - found.mean(axis=0)))
 
 
-def _reliability(posterior: Posterior) -> Floats:
-    """Return the fraction of right minus wrong answers of each judge about random pairs."""
-    n, rng = posterior.theta.size, np.random.default_rng(0)
-    i = rng.integers(0, n, 2000)
-    j = (i + rng.integers(1, max(n, 2), 2000)) % n
-    apart = np.abs(posterior.theta[i] - posterior.theta[j])
-    return np.asarray(np.tanh(posterior.slopes[:, None] * apart / 2).mean(axis=1))
-
-
 def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Places:
     played = rows.weight > 0
     pairs = rows.first[played], rows.second[played]
@@ -202,15 +196,34 @@ def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Pl
     return np.asarray(found, dtype=np.intp)
 
 
-def _numbers(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
+def _numbers(
+    name: str,
+    values: Any,
+    low: float = -np.inf,
+    high: float = np.inf,
+    rows: Sequence[int] | None = None,
+) -> Floats:
+    """Return a column of numbers, given as text or numbers; ``rows`` are their rows in a file."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array([_number(value) for value in values])
     if found.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {found.shape}")
-    for row in np.flatnonzero(~(np.isfinite(found) & (found >= low) & (found <= high)))[:1]:
+    for k in np.flatnonzero(~(np.isfinite(found) & (found >= low) & (found <= high)))[:1].tolist():
         allowed = f"in [{low:g}, {high:g}]" if high < np.inf else f">= {low:g} and finite"
         allowed = "finite" if low == -np.inf else allowed
-        raise ValueError(f"{name} must be {allowed}; found {found[row]} in row {row}")
+        value = values[k] if isinstance(values, list) else float(found[k])
+        row = k if rows is None else rows[k] + 1
+        raise ValueError(f"{name} must be {allowed}; found {shown(value)} in row {row}")
     return found
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
@@ -409,29 +422,31 @@ def read_games(
     n_missing = len(next(iter(columns.values()))) - len(whole)
     a, b = ([_label(columns[name][k]) for k in whole] for name in items)
     kept = [k for k, u, v in zip(whole, a, b, strict=True) if u != v]
-    n_self_play = len(whole) - len(kept)
     a, b = ([_label(columns[name][k]) for k in kept] for name in items)
+
+    def numbers(name: str, low: float = -np.inf, high: float = np.inf) -> Floats:
+        return _numbers(f"{title}: {name}", [columns[name][k] for k in kept], low, high, kept)
+
+    degrees = np.ones(len(kept)) if degree is None else numbers(degree, 0, 1)
     if loser is None:
-        outcomes = [_label(columns[winner][k]) for k in kept]
         degrees = np.array(
             [
-                _outcome(said, u, v, f"{title}, row {k + 1}")
-                for said, u, v, k in zip(outcomes, a, b, kept, strict=True)
+                _outcome(_label(columns[winner][k]), u, v, f"{title}, row {k + 1}")
+                for u, v, k in zip(a, b, kept, strict=True)
             ]
-        )
-    else:
-        degrees = (
-            np.ones(len(kept)) if degree is None else _floats(columns, degree, kept, title, 0, 1)
         )
     return Games(
         a,
         b,
         degrees,
-        None if weight is None else _floats(columns, weight, kept, title, 0),
+        None if weight is None else numbers(weight, 0),
         None if judge is None else [_label(columns[judge][k]) for k in kept],
-        {name: _difference(columns, name, kept, title) for name in covariates},
+        {
+            name: numbers(name) if name in columns else numbers(f"{name}_a") - numbers(f"{name}_b")
+            for name in covariates
+        },
         loser is None,
-        n_self_play,
+        len(whole) - len(kept),
         n_missing,
     )
 
@@ -452,37 +467,6 @@ def _label(value: Any) -> str:
     """Return the text of an item; a column of integers that lacks some has real numbers."""
     whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if whole else str(value)
-
-
-def _difference(columns: Mapping[str, Any], name: str, rows: list[int], title: str) -> Floats:
-    if name in columns:
-        return _floats(columns, name, rows, title)
-    return _floats(columns, f"{name}_a", rows, title) - _floats(columns, f"{name}_b", rows, title)
-
-
-def _floats(
-    columns: Mapping[str, Any],
-    name: str,
-    rows: list[int],
-    title: str,
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> Floats:
-    required = (
-        "a finite number" + (" >= 0" if low == 0 else "") + (" and <= 1" if high == 1 else "")
-    )
-    found = np.empty(len(rows))
-    for k, row in enumerate(rows):
-        value = columns[name][row]
-        try:
-            found[k] = float(value)
-        except (TypeError, ValueError):
-            found[k] = np.nan
-        if not (low <= found[k] <= high and np.isfinite(found[k])):
-            raise ValueError(
-                f"{title}, row {row + 1}: {name} must be {required}; found {shown(value)}"
-            )
-    return found
 
 
 def _missing(value: Any) -> bool:

@@ -196,7 +196,7 @@ class OpenJournal:
         """Convert errors of SQLite to OSError with the path."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # messages quote what is damaged
+        except (sqlite3.Error, UnicodeError) as error:  # messages quote what is damaged
             locked = "locked" in str(error)
             hint = "; one process at a time may write to it" if locked else ""
             raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
@@ -227,41 +227,23 @@ def judge_name(journal: Journal, preference: Any) -> str:
     return f"{function.__module__}.{name}"
 
 
-def lasting_key(item: Any) -> str:
-    """Return a key of an item that is the same in every process.
+def item_key(item: Any) -> Hashable:
+    """Return a key of an item: a string that is the same in every process, if it is plain.
 
-    TypeError for items that are not strings, numbers, bytes, None, or tuples of these.
+    Plain are strings, numbers, bytes, None and tuples of these. The key of others is the item, its
+    bytes or its identity, for use within this process.
     """
     if isinstance(item, np.generic):
         item = item.item()
-    if not _is_plain(item):
-        raise TypeError(
-            "a journal requires permanent keys: pass key=, a function that returns a string for an "
-            f"item; found an item of type {type(item).__name__}"
-        )
-    return repr(item)
-
-
-def check_keys(keys: Sequence[Any]) -> None:
-    """Raise for keys that the file of a journal cannot hold."""
-    for key in keys:
-        if not isinstance(key, str):
-            raise TypeError(f"with a journal, key= must return strings; found {shown(key)}")
-        try:
-            key.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"with a journal, keys must be valid UTF-8; found {key!r}") from error
-
-
-def memory_key(item: Any) -> Hashable:
-    """Return a key of an item within this process: the item, its bytes, or its identity."""
-    if type(item).__module__ == "numpy" and hasattr(item, "tobytes"):
-        return (type(item), item.dtype.str, item.shape, item.tobytes())
+    if _is_plain(item):
+        return repr(item)
+    if isinstance(item, np.ndarray):
+        return item.dtype.str, item.shape, item.tobytes()
     try:
         hash(item)
     except TypeError:
-        return (object, id(item))
-    return (type(item), item)
+        return object, id(item)
+    return type(item), item
 
 
 def _is_plain(item: Any) -> bool:

@@ -233,7 +233,7 @@ class PairwisePreference(BaseEstimator):
         for mine in np.split(rows, queries.bounds[1:-1]):
             if mine.size > 1:
                 i, j = np.triu_indices(mine.size, 1)
-                scores[mine], _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
+                scores[mine] = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
         return scores
 
     def score(

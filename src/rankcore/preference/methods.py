@@ -12,8 +12,9 @@ from rankcore._core.numbers import ranges
 from rankcore.preference.forms import Degrees, Places, decide
 
 Round = tuple[Places, Places]
-# Items that remain for each of the top k before their last round.
-FINALISTS = 4
+# Of halving: comparisons of an item in a round, an even number; and items that remain for each of
+# the top k before their last round.
+OPPONENTS, FINALISTS = 8, 4
 
 
 class Method(Protocol):
@@ -23,7 +24,7 @@ class Method(Protocol):
         """Return the pairs of the current round; None after the last one."""
 
     def receive(self, degrees: Degrees) -> None:
-        """Take the degrees of the current round; NaN means that no more answers will follow."""
+        """Take the degrees of the current round."""
 
     def order(self) -> Places:
         """Return all items, in the order known so far."""
@@ -37,39 +38,24 @@ def computed_order(method: Method, degrees: Callable[[Places, Places], Degrees])
 
 
 class QuickSort:
-    """QuickSort of one or more queries in parallel (Ailon and Mohri, 2010).
+    """QuickSort of n items, level by level (Ailon and Mohri, 2010).
 
-    The items of all queries (of ``sizes``) are numbered consecutively and shuffled once within
-    queries; parts keep that order when they are divided. The first item of a part is the pivot: it
-    is uniformly random, independent of all answers so far. With ``draw`` an item goes before the
-    pivot with the degree as probability, as in the theorems; otherwise if the degree is above 1/2.
-    With ``top_k`` only the first k of each query are ordered.
+    Items are shuffled once; parts keep that order when they are divided. The first item of a part
+    is the pivot: it is uniformly random, independent of all answers so far. With ``draw`` an item
+    goes before the pivot with the degree as probability, as in the theorems; otherwise if the
+    degree is above 1/2. With ``top_k`` only the first k are ordered.
 
     Expected number of pairs of n items: at most 2 (n + 1) H_n - 4 n, with equality for transitive
     preferences. Expected number of rounds: at most 4.32 ln n. Memory: about 85 bytes per item.
     """
 
     def __init__(
-        self,
-        sizes: NDArray[np.intp],
-        rng: np.random.Generator,
-        *,
-        top_k: int | None = None,
-        draw: bool = False,
+        self, n: int, rng: np.random.Generator, *, top_k: int | None = None, draw: bool = False
     ):
-        n = int(sizes.sum())
         self._rng, self._draw = rng, draw
-        starts: Places = np.cumsum(sizes) - sizes
-        if sizes.size == 1:
-            shuffled = rng.permutation(n)
-        else:
-            shuffled = np.lexsort((rng.random(n), np.repeat(np.arange(sizes.size), sizes)))
-        self._order: Places = shuffled.astype(np.intp)
-        # Parts beyond these positions are not divided.
-        limits = starts + (n if top_k is None else top_k)
-        self._elements, self._sizes, self._starts, self._limits = self._settle(
-            self._order.copy(), sizes, starts, limits
-        )
+        self._limit = n if top_k is None else top_k  # parts beyond this position are not divided
+        self._order: Places = rng.permutation(n).astype(np.intp)
+        self._settle(self._order.copy(), np.array([n]), np.array([0]))
 
     def pending(self) -> Round | None:
         """Return the pairs (item, pivot) of the current level; None after the last one."""
@@ -79,28 +65,9 @@ class QuickSort:
         return rest, np.repeat(pivots, self._sizes - 1)
 
     def receive(self, degrees: Degrees) -> None:
-        """Take the degrees of the current level; after a NaN, no more levels follow."""
+        """Take the degrees of the current level, and partition each part by its pivot."""
         pivots, rest = self._pivots_and_rest()
-        unanswered = np.isnan(degrees) if degrees.dtype.kind == "f" else None
-        if unanswered is not None and unanswered.any():
-            self._stop(rest, pivots, degrees, unanswered)
-        else:
-            self._divide(rest, pivots, decide(degrees, self._rng, self._draw))
-
-    def _pivots_and_rest(self) -> tuple[Places, Places]:
-        firsts: Places = np.cumsum(self._sizes) - self._sizes
-        others = np.ones(self._elements.size, dtype=bool)
-        others[firsts] = False
-        return self._elements[firsts], self._elements[others]
-
-    def order(self) -> Places:
-        """Return the items in the order known so far, query by query."""
-        order = self._order.copy()
-        order[ranges(self._starts, self._sizes)] = self._elements
-        return order
-
-    def _divide(self, rest: Places, pivots: Places, before: NDArray[np.bool_]) -> None:
-        """Partition each part by its pivot."""
+        before = decide(degrees, self._rng, self._draw)
         sizes, m = self._sizes - 1, pivots.size
         firsts: Places = np.cumsum(sizes) - sizes
         passed = np.cumsum(before)  # number of items before a pivot, up to and including each item
@@ -118,39 +85,30 @@ class QuickSort:
         self._order[middle] = pivots
         new_sizes: Places = np.stack([n_before, sizes - n_before], axis=1).ravel()
         new_starts: Places = np.stack([self._starts, middle + 1], axis=1).ravel()
-        self._elements, self._sizes, self._starts, self._limits = self._settle(
-            divided, new_sizes, new_starts, np.repeat(self._limits, 2)
-        )
+        self._settle(divided, new_sizes, new_starts)
 
-    def _settle(
-        self, elements: Places, sizes: Places, starts: Places, limits: Places
-    ) -> tuple[Places, Places, Places, Places]:
-        """Store finished parts; return those left to divide."""
-        going_on = (sizes > 1) & (starts < limits)
-        if going_on.all():
-            return elements, sizes, starts, limits
+    def _pivots_and_rest(self) -> tuple[Places, Places]:
+        firsts: Places = np.cumsum(self._sizes) - self._sizes
+        others = np.ones(self._elements.size, dtype=bool)
+        others[firsts] = False
+        return self._elements[firsts], self._elements[others]
+
+    def order(self) -> Places:
+        """Return the items in the order known so far."""
+        order = self._order.copy()
+        order[ranges(self._starts, self._sizes)] = self._elements
+        return order
+
+    def _settle(self, elements: Places, sizes: Places, starts: Places) -> None:
+        """Store finished parts, and keep those left to divide."""
+        going_on = (sizes > 1) & (starts < self._limit)
         kept = np.repeat(going_on, sizes)
-        done, done_sizes = elements[~kept], sizes[~going_on]
-        self._order[ranges(starts[~going_on], done_sizes)] = done
-        return elements[kept], sizes[going_on], starts[going_on], limits[going_on]
-
-    def _stop(
-        self, rest: Places, pivots: Places, degrees: Degrees, unanswered: NDArray[np.bool_]
-    ) -> None:
-        """Use the answers of an unfinished level: unanswered items stay at the pivot."""
-        side = np.ones(rest.size, dtype=np.intp)
-        answered = ~unanswered
-        side[answered] = np.where(decide(degrees[answered], self._rng, self._draw), 0, 2)
-        m = pivots.size
-        part: Places = np.concatenate([np.repeat(np.arange(m), self._sizes - 1), np.arange(m)])
-        key = 3 * part + np.concatenate([side, np.ones(m, dtype=np.intp)])
-        by_key = np.argsort(key, kind="stable")
-        sizes = np.bincount(key, minlength=3 * m)
-        # Parts are in the order of their positions, as are the items in them.
-        starts = np.repeat(self._starts - (np.cumsum(self._sizes) - self._sizes), 3)
-        self._starts = starts + np.cumsum(sizes) - sizes
-        self._sizes = sizes
-        self._elements = np.concatenate([rest, pivots])[by_key]
+        self._order[ranges(starts[~going_on], sizes[~going_on])] = elements[~kept]
+        self._elements, self._sizes, self._starts = (
+            elements[kept],
+            sizes[going_on],
+            starts[going_on],
+        )
 
 
 class Degree:
@@ -173,14 +131,14 @@ class Degree:
         return (i, j) if self._shuffled is None else (i[self._shuffled], j[self._shuffled])
 
     def receive(self, degrees: Degrees) -> None:
-        """Take the degrees of all pairs, NaN for those without an answer."""
+        """Take the degrees of all pairs."""
         i, j = np.triu_indices(self._means.size, 1)
         if self._shuffled is not None:
             # Added in the same order, so that equal sums stay equal.
             unshuffled = np.empty_like(degrees)
             unshuffled[self._shuffled] = degrees
             degrees = unshuffled
-        self._means, _ = mean_degrees(i, j, degrees, self._means.size)
+        self._means = mean_degrees(i, j, degrees, self._means.size)
         self._answered = True
 
     def order(self) -> Places:
@@ -191,18 +149,16 @@ class Degree:
 class Halving:
     """Repeatedly sort by the degree in a sample of pairs and drop the worse half; then all pairs.
 
-    In each round but the last, each item is compared with ``opponents`` random others (an even
-    number), so that its mean degree estimates that against all remaining items. When `FINALISTS`
-    items remain for each of the ``top_k`` items (None: all), all pairs are compared. These are the
-    eliminations of active ranking (Heckel, Shah, Ramchandran and Wainwright, 2019) by the schedule
-    of sequential halving (Karnin, Koren and Somekh, 2013).
+    In each round but the last, each item is compared with `OPPONENTS` random others, so that its
+    mean degree estimates that against all remaining items. When `FINALISTS` items remain for each
+    of the ``top_k`` items (None: all), all pairs are compared. These are the eliminations of active
+    ranking (Heckel, Shah, Ramchandran and Wainwright, 2019) by the schedule of sequential halving
+    (Karnin, Koren and Somekh, 2013).
     """
 
-    def __init__(
-        self, n: int, rng: np.random.Generator, *, top_k: int | None = None, opponents: int = 8
-    ):
-        self._rng, self._opponents = rng, opponents
-        self._last = last_pool(n, top_k, opponents)
+    def __init__(self, n: int, rng: np.random.Generator, *, top_k: int | None = None):
+        self._rng = rng
+        self._last = last_pool(n, top_k)
         self._order: Places = np.arange(n)
         self._in_pool = n
         self._finished = n < 2
@@ -213,10 +169,10 @@ class Halving:
         return self._round
 
     def receive(self, degrees: Degrees) -> None:
-        """Take the degrees of the current round, NaN for pairs without an answer."""
+        """Take the degrees of the current round."""
         assert self._round is not None
         i, j = self._round
-        means, _ = mean_degrees(i, j, degrees, self._order.size)
+        means = mean_degrees(i, j, degrees, self._order.size)
         pool = self._order[: self._in_pool]
         self._order[: self._in_pool] = pool[np.argsort(-means[pool], kind="stable")]
         self._finished = self._in_pool <= self._last
@@ -235,13 +191,13 @@ class Halving:
             first, second = np.triu_indices(pool.size, 1)
             return pool[first], pool[second]
         seats = self._rng.permutation(pool)
-        shifted = [np.roll(seats, -d) for d in range(1, self._opponents // 2 + 1)]
-        return np.tile(seats, self._opponents // 2), np.concatenate(shifted)
+        shifted = [np.roll(seats, -d) for d in range(1, OPPONENTS // 2 + 1)]
+        return np.tile(seats, OPPONENTS // 2), np.concatenate(shifted)
 
 
-def last_pool(n: int, top_k: int | None, opponents: int) -> int:
+def last_pool(n: int, top_k: int | None) -> int:
     """Return the number of items that remain when `Halving` compares all pairs."""
-    return n if top_k is None else min(n, max(FINALISTS * top_k, opponents + 1))
+    return n if top_k is None else min(n, max(FINALISTS * top_k, OPPONENTS + 1))
 
 
 def halved(m: int, last: int) -> int:
@@ -249,18 +205,9 @@ def halved(m: int, last: int) -> int:
     return max((m + 1) // 2, last)
 
 
-def mean_degrees(
-    i: Places, j: Places, degrees: Degrees, n: int
-) -> tuple[NDArray[np.float64], Places]:
-    """Return the mean degree of each item over answered pairs, and their number.
-
-    The mean of no pairs is 1/2.
-    """
+def mean_degrees(i: Places, j: Places, degrees: Degrees, n: int) -> NDArray[np.float64]:
+    """Return the mean degree of each item over its pairs; that of no pairs is 1/2."""
     values = degrees.astype(np.float64)
-    answered = ~np.isnan(values)
-    if not answered.all():
-        i, j, values = i[answered], j[answered], values[answered]
     sums = np.bincount(i, values, n) + np.bincount(j, 1.0 - values, n)
     counts = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
-    means = np.divide(sums, counts, out=np.full(n, 0.5), where=counts > 0)
-    return means, counts.astype(np.intp)
+    return np.divide(sums, counts, out=np.full(n, 0.5), where=counts > 0)

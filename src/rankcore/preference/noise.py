@@ -8,6 +8,7 @@ stopped before, so that a few new answers need few sweeps.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from rankcore._ext.judge_noise import (
     TURNED_AGREES,
     TURNED_DIFFERS,
 )
+from rankcore.preference.bradley_terry import right_minus_wrong
 
 Ints = NDArray[np.int32]
 
@@ -80,15 +82,8 @@ class Draws:
 
     def reliability(self, rng: np.random.Generator) -> Floats:
         """Return the fraction of right minus wrong answers about random pairs, (draws, judges)."""
-        n = self.theta.shape[1]
-        if n < 2:
-            return np.ones(self.parameters.shape[:2])
-        i = rng.integers(0, n, 200)
-        j = (i + rng.integers(1, n, 200)) % n
-        apart = np.abs(self.theta[:, i] - self.theta[:, j])
         slope = self.parameters[:, :, SIGN] * np.exp(self.parameters[:, :, SLOPE])
-        right = np.tanh(slope[:, :, None] * apart[:, None, :] / 2).mean(axis=2)
-        return (1 - self.lapse()) * right
+        return (1 - self.lapse()) * right_minus_wrong(self.theta, slope, 200, rng)
 
 
 class JudgeModel:
@@ -156,13 +151,10 @@ class JudgeModel:
 
     def report(self) -> Draws:
         """Return more draws, for intervals, and leave the chains where they are."""
-        state = self._theta, self._parameters, self._influence, self._states, self._n_fitted
-        self._theta, self._parameters = self._theta.copy(), self._parameters.copy()
-        self._influence, self._states = self._influence.copy(), self._states.copy()
-        try:
-            return self._run(kept=100, sweeps=1000)
-        finally:
-            self._theta, self._parameters, self._influence, self._states, self._n_fitted = state
+        other = copy(self)
+        other._theta, other._parameters = self._theta.copy(), self._parameters.copy()
+        other._influence, other._states = self._influence.copy(), self._states.copy()
+        return other._run(kept=100, sweeps=1000)
 
     def _run(self, kept: int, sweeps: int) -> Draws:
         m = len(self._weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +12,6 @@ from rankcore._core.params import COUNT, check_option
 from rankcore.preference.forms import (
     Batch,
     Degrees,
-    Indexed,
     Items,
     Places,
     Preference,
@@ -62,9 +62,8 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     """
     items = as_items(items)
     n = len(items)
-    computed, matrix = _as_computed(preference, n), as_matrix(preference, n)
+    degrees, matrix = _degrees_of(items, preference), as_matrix(preference, n)
     if matrix is None:
-        degrees = partial(_answers, items, preference) if computed is None else computed.degrees
         return in_order(items, computed_order(Degree(n), degrees))
     # Of a matrix, the row of the earlier item of a pair is used.
     upper = np.triu(matrix.astype(np.float64), 1)
@@ -128,17 +127,16 @@ def quicksort_rank(
     (COUNT | None).check(top_k, "top_k")
     check_option(decide, "decide", ("majority", "draw"))
     rng = np.random.default_rng(random_state)
-    sizes = np.array([n], dtype=np.intp)
-    method = QuickSort(sizes, rng, top_k=top_k, draw=decide == "draw")
-    computed = _as_computed(preference, n)
-    degrees = partial(_answers, items, preference) if computed is None else computed.degrees
-    return in_order(items, computed_order(method, degrees)[:top_k])
+    method = QuickSort(n, rng, top_k=top_k, draw=decide == "draw")
+    return in_order(items, computed_order(method, _degrees_of(items, preference))[:top_k])
 
 
-def _as_computed(preference: Any, n: int) -> Indexed | None:
+def _degrees_of(items: Any, preference: Any) -> Callable[[Places, Places], Degrees]:
+    """Return a function with the degrees of pairs of positions."""
     if is_async(preference):
         raise TypeError("this preference is async, and this function is not; use PreferenceRanker")
-    return as_indexed(preference, n)
+    computed = as_indexed(preference, len(items))
+    return partial(_answers, items, preference) if computed is None else computed.degrees
 
 
 def _answers(items: Any, preference: Any, i: Places, j: Places) -> Degrees:

@@ -12,9 +12,8 @@ from scipy.stats import kendalltau
 
 from rankcore._core.params import check_count, check_integer, check_real
 from rankcore.preference.forms import Degrees, Indexed, Places
-from rankcore.preference.methods import halved, last_pool
+from rankcore.preference.methods import OPPONENTS, halved, last_pool
 from rankcore.preference.ranker import PreferenceRanker
-from rankcore.preference.rounds import check_opponents
 
 # Random binary search trees have height 4.3110 ln n (Devroye, 1986; Reed, 2003), minus lower-order
 # terms.
@@ -46,7 +45,7 @@ class CallPlan:
     guarantee: str
 
 
-def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, CallPlan]:
+def call_plan(n: int, k: int | None = None) -> dict[str, CallPlan]:
     """Return calls, rounds and guarantee of every method but "rating", for the first k of n items.
 
     Parameters
@@ -55,8 +54,6 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
         Items, at least 1.
     k : int, optional
         Number of items to find, from the top; at least 1. None: all.
-    opponents : int
-        As in `PreferenceRanker`.
 
     Returns
     -------
@@ -83,10 +80,9 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
     n, k = index(n), None if k is None else index(k)
     if n < 1 or (k is not None and k < 1):
         raise ValueError(f"call_plan requires n and k of at least 1; found n={n}, k={k}")
-    check_opponents(opponents)
     top = n if k is None else min(k, n)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
-    halving, halving_rounds = _halving(n, k, opponents)
+    halving, halving_rounds = _halving(n, k)
     plans = (
         CallPlan(
             "quicksort",
@@ -119,11 +115,11 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
     return {plan.method: plan for plan in plans}
 
 
-def _halving(n: int, k: int | None, opponents: int) -> tuple[int, int]:
-    last = last_pool(n, k, opponents)
+def _halving(n: int, k: int | None) -> tuple[int, int]:
+    last = last_pool(n, k)
     calls = rounds = 0
     while n > last:
-        calls += n * (opponents // 2)
+        calls += n * (OPPONENTS // 2)
         rounds += 1
         n = halved(n, last)
     return calls + n * (n - 1) // 2, rounds + (n > 1)
@@ -242,7 +238,7 @@ def plan(
         found.append((ranker.n_calls_, tau, top, latency * rounds))
     calls, tau, top, seconds = np.mean(found, axis=0)
     return Plan(
-        method=ranker.method_name(n),
+        method=ranker.sampler_.method,
         calls=float(calls),
         tau=float(tau),
         tau_spread=float(np.std(found, axis=0)[1]),

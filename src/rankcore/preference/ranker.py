@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import guide_link
-from rankcore._core.params import COUNT, Checked, Constraints, Function, Integer, Real, check_params
+from rankcore._core.params import COUNT, Constraints, Function, Integer, Real, check_params
 from rankcore.preference.comparisons import prior_scores
 from rankcore.preference.driver import Driver, RankingProgress, logger
 from rankcore.preference.forms import (
@@ -32,27 +32,19 @@ from rankcore.preference.forms import (
     as_items,
     in_order,
     is_async,
-    is_called,
+    shown,
 )
 from rankcore.preference.journal import (
     Journal,
     OpenJournal,
     Record,
     as_journal,
-    check_keys,
+    item_key,
     judge_name,
-    lasting_key,
-    memory_key,
 )
 from rankcore.preference.ratings import Ratings
 from rankcore.preference.retries import make_retry
-from rankcore.preference.rounds import (
-    DegreeSampler,
-    HalvingSampler,
-    QuickSortSampler,
-    RoundSampler,
-    check_opponents,
-)
+from rankcore.preference.rounds import RoundSampler
 from rankcore.preference.samplers import Sampler
 
 # Above this many items "auto" does not choose ratings of pairs.
@@ -94,15 +86,13 @@ class PreferenceRanker(BaseEstimator):
         both orders, and the answers averaged.
     decide : {"majority", "draw"}, default="majority"
         How QuickSort converts a degree to a decision, as in `quicksort_rank`.
-    opponents : int, default=8
-        For "halving": comparisons of each item per round; an even number.
     noise : float, optional
         Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers.
     confidence : float, optional
         For "rating": stop when the first ``top_k`` items are the right ones with this probability
         or, without ``top_k``, when this fraction of the pairs is expected to be in the right order.
         None: use all of ``max_calls``; without ``max_calls``, 0.95.
-    prior : array-like of shape (n,), callable or estimator, optional
+    prior : array-like of shape (n,), optional
         For "rating": prior scores of the items, as in `Sampler`.
     key : callable, optional
         Function that returns a hashable key for an item; items with the same key are the same item.
@@ -178,7 +168,6 @@ class PreferenceRanker(BaseEstimator):
         "top_k": COUNT | None,
         "max_calls": Integer(0) | None,
         "repeats": COUNT,
-        "opponents": Checked(check_opponents, "an even number >= 2"),
         "noise": Real(0, 0.5) | None,
         "confidence": Real(0, 1) | None,
         "key": Function() | None,
@@ -206,10 +195,9 @@ class PreferenceRanker(BaseEstimator):
         repeats: int = 1,
         both_orders: bool = False,
         decide: Literal["majority", "draw"] = "majority",
-        opponents: int = 8,
         noise: float | None = None,
         confidence: float | None = None,
-        prior: ArrayLike | Callable[[Any], Any] | BaseEstimator | None = None,
+        prior: ArrayLike | None = None,
         key: Callable[[Any], Hashable] | None = None,
         journal: str | os.PathLike[str] | Journal | None = None,
         concurrency: int = 1,
@@ -224,7 +212,6 @@ class PreferenceRanker(BaseEstimator):
         self.repeats = repeats
         self.both_orders = both_orders
         self.decide = decide
-        self.opponents = opponents
         self.noise = noise
         self.confidence = confidence
         self.prior = prior
@@ -299,6 +286,11 @@ class PreferenceRanker(BaseEstimator):
         check_params(self)
         computed = as_indexed(self.preference, len(items))
         journal = None if self.journal is None else as_journal(self.journal)
+        if computed is not None and journal is not None:
+            raise ValueError(
+                "PreferenceRanker: preference must be called, not computed, with a journal, which "
+                "stores answers of calls: omit journal"
+            )
         keys = self._keys(items) if computed is None else list(range(len(items)))
         place = {key: k for k, key in reversed(list(enumerate(keys)))}
         # Different items; with a journal in the order of their keys, so that theirs is the same
@@ -307,6 +299,12 @@ class PreferenceRanker(BaseEstimator):
         number = {key: k for k, key in enumerate(distinct)}
         same = np.array([number[key] for key in keys], dtype=np.intp)
         sampler = self._sampler(items, [place[key] for key in distinct])
+        max_calls, confidence, n = self.max_calls, self.confidence, len(distinct)
+        if isinstance(sampler, RoundSampler):
+            confidence = None
+        elif max_calls is None:
+            max_calls = max(n * (n - 1) // 2, 20 * n)
+            confidence = _CONFIDENCE if confidence is None else confidence
         judge = "" if journal is None else judge_name(journal, self.preference)
         with nullcontext() if journal is None else closing(OpenJournal(journal)) as opened:
             driver = Driver(
@@ -317,8 +315,8 @@ class PreferenceRanker(BaseEstimator):
                 computed=computed,
                 loop=loop,
                 judge=judge,
-                max_calls=self._max_calls(sampler),
-                confidence=self._confidence(sampler),
+                max_calls=max_calls,
+                confidence=confidence,
                 concurrency=self.concurrency,
                 retry=make_retry(self.retry),
                 journal=opened,
@@ -334,32 +332,21 @@ class PreferenceRanker(BaseEstimator):
         """Set the attributes from a complete or incomplete ranking."""
         sampler = driver.sampler
         place = np.argsort(sampler.ranking())
-        told = [] if isinstance(self.preference, Choice) else sampler.position_warnings()
-        if not isinstance(sampler, RoundSampler) and sampler.n_answers:
-            told = list(sampler.uncertainty().warnings)
-        for sentence in told:
+        one_sided = sampler.position_warnings()
+        rounds = isinstance(sampler, RoundSampler)  # whose order needs no ratings
+        for sentence in one_sided if rounds else sampler.uncertainty().warnings:
             logger.warning("%s", sentence)
             warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=6)
-        one_sided = bool(sampler.position_warnings())
-        rounds = isinstance(sampler, RoundSampler)
         self.order_ = np.argsort(place[same], kind="stable").astype(np.intp)
-        self.complete_ = sampler.done(None if rounds else driver.confidence) and not one_sided
+        self.complete_ = sampler.done(driver.confidence) and not one_sided
         self.n_calls_, self.n_reused_ = driver.n_calls, driver.n_reused
         self.n_rounds_, self.cost_ = driver.n_rounds, driver.cost
         self.items_, self.sampler_, self._same = items, sampler, same
-        self.__dict__.pop("_ratings", None)
 
     @property
     def ratings_(self) -> Ratings:
         """Strengths and places of the items."""
-        if "_ratings" not in self.__dict__:
-            ratings, same = self.sampler_.ratings(), self._same
-            self._ratings = (
-                ratings
-                if same.size == len(self.sampler_.items) and (same == np.arange(same.size)).all()
-                else ratings.of_items(same)
-            )
-        return self._ratings
+        return self.sampler_.ratings().of_items(self._same)
 
     def _check_together(self) -> None:
         if isinstance(self.preference, Choice | Judges) and self.method not in ("auto", "rating"):
@@ -367,23 +354,9 @@ class PreferenceRanker(BaseEstimator):
                 "PreferenceRanker: method must be 'rating' for judges of several items, and for "
                 f"several judges; found {self.method!r}"
             )
-        if self.journal is not None and not is_called(self.preference):
-            raise ValueError(
-                "PreferenceRanker: preference must be called, not computed, with a journal, which "
-                "stores answers of calls: omit journal"
-            )
 
-    def method_name(self, n: int) -> str:
-        """Return the name of the method for n items, with "auto" resolved.
-
-        Parameters
-        ----------
-        n : int
-
-        Returns
-        -------
-        str
-        """
+    def _method_name(self, n: int) -> str:
+        """Return the name of the method for n items, with "auto" resolved."""
         if isinstance(self.preference, Choice | Judges):
             return "rating"
         if self.method != "auto":
@@ -398,46 +371,29 @@ class PreferenceRanker(BaseEstimator):
 
     def _sampler(self, items: Any, first: list[int]) -> Sampler:
         """Return the sampler of the different items, whose first positions are given."""
-        method = self.method_name(len(items))
+        method = self._method_name(len(items))
         asked = [items[k] for k in first]
         params: dict[str, Any] = {"top_k": self.top_k, "noise": self.noise, "seed": self._seed()}
         if method != "rating":
+            params |= {"method": method, "decide": self.decide}
             params |= {"repeats": self.repeats, "both_orders": self.both_orders}
-        if method == "quicksort":
-            return QuickSortSampler(asked, decide=self.decide, **params)
-        if method == "degree":
-            return DegreeSampler(asked, **params)
-        if method == "halving":
-            return HalvingSampler(asked, opponents=self.opponents, **params)
-        judge, scores = self.preference, prior_scores(self.prior, items)
+            return RoundSampler(asked, **params)
+        judge, scores = self.preference, prior_scores(self.prior, len(items))
         if isinstance(judge, Choice):
             params |= {"size": judge.k, "answers": "order" if isinstance(judge, Order) else "best"}
         if isinstance(judge, Judges):
             params["judges"] = judge.prices
         return Sampler(asked, prior=None if scores is None else scores[first], **params)
 
-    def _max_calls(self, sampler: Sampler) -> int | None:
-        if self.max_calls is not None or isinstance(sampler, RoundSampler):
-            return self.max_calls
-        n = len(sampler.items)
-        return max(n * (n - 1) // 2, 20 * n)
-
-    def _confidence(self, sampler: Sampler) -> float | None:
-        """Return the confidence at which to stop, of ratings alone."""
-        if isinstance(sampler, RoundSampler):
-            return None
-        if self.confidence is None and self.max_calls is None:
-            return _CONFIDENCE
-        return self.confidence
-
-    # ------------------------------------------------------------------ earlier answers
-
     def _keys(self, items: Any) -> list[Hashable]:
         """Return the keys of the items of a preference that is called."""
-        key = self.key or (memory_key if self.journal is None else lasting_key)
-        keys = [key(item) for item in items]
-        if self.journal is not None:
-            check_keys(keys)
+        keys = list(map(self.key or item_key, items))
+        for key, item in zip(keys, items, strict=True):
+            if self.journal is not None and not isinstance(key, str):
+                raise TypeError(
+                    "a journal requires keys that are strings: pass key=, a function that returns "
+                    f"a string for an item; found {shown(item)}"
+                )
         return keys
 
     def _earlier(self, items: Any, journal: OpenJournal | None) -> list[Record]:

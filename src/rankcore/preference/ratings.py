@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class Ratings:
     Attributes
     ----------
     items : ndarray
-        Labels of the items, or their positions.
+        Labels of the items; of a sampler, the items themselves.
     scores : ndarray of float64, shape (n,)
         Strengths: without other effects, item i precedes item j with probability
         1 / (1 + exp(scores[j] - scores[i])); of a sampler, in standard deviations of the items.
@@ -105,32 +105,6 @@ class Ratings:
     tie_probability: float | None = None
     _source: Posterior | Floats = field(repr=False, default_factory=lambda: np.empty((0, 0)))
 
-    @classmethod
-    def from_draws(
-        cls,
-        items: NDArray[Any],
-        theta: Floats,
-        *,
-        counts: Floats,
-        judges: NDArray[Any],
-        reliability: Floats,
-        position_bias: float,
-    ) -> Self:
-        """Return ratings from draws of strengths, shape (draws, n)."""
-        mean_place = places_of(theta).mean(axis=0)
-        centred = theta - theta.mean(axis=1, keepdims=True) if theta.size else theta
-        return cls(
-            items=items,
-            scores=centred.mean(axis=0),
-            ranking=np.argsort(mean_place, kind="stable"),
-            n_answers=counts,
-            components=np.zeros(items.size, dtype=np.intp),
-            judges=judges,
-            reliability=reliability,
-            position_bias=position_bias,
-            _source=theta,
-        )
-
     def of_items(self, positions: Places) -> Ratings:
         """Return the ratings of a list of items, by their positions; some may occur twice.
 
@@ -145,7 +119,7 @@ class Ratings:
         place = np.argsort(self.ranking)
         return replace(
             self,
-            items=np.arange(positions.size),
+            items=self.items[positions],
             scores=self.scores[positions],
             ranking=np.argsort(place[positions], kind="stable"),
             n_answers=self.n_answers[positions],
@@ -253,7 +227,7 @@ class Ratings:
         items in the same way (maximum of the studentised differences).
         """
         check_level(level)
-        n, draws = self.scores.size, self._draws
+        n, draws, items = self.scores.size, self._draws, self.items.tolist()
         draws = draws[: max(200, int(1e8 / max(n, 1) ** 2))]
         apart = draws - draws.mean(axis=1, keepdims=True)
         apart -= apart.mean(axis=0)
@@ -271,7 +245,7 @@ class Ratings:
         better, worse = above.sum(axis=1), above.sum(axis=0)
         return [
             Standing(
-                item=self.items[i].item() if hasattr(self.items[i], "item") else self.items[i],
+                item=items[i],
                 rating=float(self.scores[i]),
                 low=float(self.scores[i] - width * errors[i]),
                 high=float(self.scores[i] + width * errors[i]),

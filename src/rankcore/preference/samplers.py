@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from rankcore.preference.comparisons import (
     judge_warnings,
     prior_scores,
 )
-from rankcore.preference.forms import Items, Places, as_items, shown
+from rankcore.preference.forms import Items, Places, as_items, item_array, shown
 from rankcore.preference.noise import Draws, JudgeModel
 from rankcore.preference.ratings import Ratings, inversions, places_of
 
@@ -53,9 +53,8 @@ class Sampler:
         best first.
     noise : float, optional
         Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers alone.
-    prior : array-like of shape (n,), callable or estimator, optional
-        Prior scores of the items, whose weight is learned from the answers. A function, or the
-        ``predict`` of an estimator, is called with the items.
+    prior : array-like of shape (n,), optional
+        Prior scores of the items, whose weight is learned from the answers.
     judges : sequence of hashable, or mapping to float, optional
         Names of several judges, or their prices per answer. None: one judge.
     seed : int, numpy.random.Generator or None
@@ -88,6 +87,8 @@ class Sampler:
     ['fig', 'pear', 'banana']
     """
 
+    method = "rating"
+
     def __init__(
         self,
         items: Items,
@@ -96,7 +97,7 @@ class Sampler:
         size: int = 2,
         answers: Literal["degree", "best", "order"] = "degree",
         noise: float | None = None,
-        prior: ArrayLike | Callable[[Any], Any] | Any = None,
+        prior: ArrayLike | None = None,
         judges: Sequence[Hashable] | Mapping[Any, float] | None = None,
         seed: int | np.random.Generator | None = None,
     ):
@@ -125,7 +126,7 @@ class Sampler:
             int(self._rng.integers(2**63)),
             n_judges=len(self._judges),
             noise=noise,
-            scores=prior_scores(prior, self.items),
+            scores=prior_scores(prior, n),
         )
         self._counts = np.zeros(n)
         self._by_judge = np.zeros(len(self._judges))
@@ -222,14 +223,18 @@ class Sampler:
         -------
         Ratings
         """
-        draws, u = self._reported(), self.uncertainty()
-        return Ratings.from_draws(
-            np.arange(len(self.items)),
-            draws.theta,
-            counts=self._counts.copy(),
+        theta, u = self._reported().theta, self.uncertainty()
+        n = len(self.items)
+        return Ratings(
+            items=item_array(self.items),
+            scores=(theta - theta.mean(axis=1, keepdims=True)).mean(axis=0) if n else np.empty(0),
+            ranking=np.argsort(places_of(theta).mean(axis=0), kind="stable"),
+            n_answers=self._counts.copy(),
+            components=np.zeros(n, dtype=np.intp),
             judges=np.array([str(name) for name in self._judges]),
             reliability=u.reliability,
             position_bias=float(u.position_bias.mean()),
+            _source=theta,
         )
 
     def uncertainty(self) -> Uncertainty:
