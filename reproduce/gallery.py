@@ -74,6 +74,16 @@ def ordinal_pictures():
     )
 
 
+def stream_pictures():
+    X, y = rc.datasets.make_drift(20_000, random_state=0)
+    learners = {"average": rc.PRank(), "last parameters": rc.PRank(average=False)}
+    found = {}
+    for name, learner in learners.items():
+        chunks = ((X[i : i + 50], y[i : i + 50]) for i in range(0, y.size, 50))
+        found[name] = rc.online.evaluate(learner, chunks, classes=range(1, 6))
+    yield "stream", rc.plotting.plot_stream(found)
+
+
 def rating_pictures():
     rng = np.random.default_rng(0)
     places = rng.permutation(30)
@@ -142,7 +152,7 @@ def ranking_pictures():
 def main() -> None:
     wanted = set(sys.argv[1:])
     FOLDER.mkdir(exist_ok=True)
-    for pictures in (ordinal_pictures, ranking_pictures, rating_pictures):
+    for pictures in (ordinal_pictures, stream_pictures, ranking_pictures, rating_pictures):
         for name, ax in pictures():
             if not wanted or name in wanted:
                 width, height = ax.figure.get_size_inches()

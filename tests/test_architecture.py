@@ -14,7 +14,7 @@ LEVELS = [
     {"_ext", "include", "_core", "progress"},
     {"metrics", "datasets"},
     {"clicks", "ordinal", "ranking", "model_selection"},
-    {"boosting", "structured", "preference", "bounds", "interleaving"},
+    {"boosting", "structured", "preference", "bounds", "interleaving", "online"},
     {"plotting", "dask"},
     {"explain"},
     {"io", "exporters"},

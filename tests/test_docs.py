@@ -18,6 +18,7 @@ MODULES = [
     "rankcore.interleaving",
     "rankcore.metrics",
     "rankcore.model_selection",
+    "rankcore.online",
     "rankcore.preference",
     "rankcore.structured",
 ]

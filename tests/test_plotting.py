@@ -341,6 +341,32 @@ def test_learning_curves(ax):
         rc.plotting.plot_learning_curve(rc.PRank(), ax=ax)
 
 
+def test_streams_have_a_line_for_each_learner(ax):
+    X, y = rc.datasets.make_drift(400, 3, random_state=0)
+    chunks = [(X[i : i + 20], y[i : i + 20]) for i in range(0, 400, 20)]
+    results = {
+        str(learner): rc.online.evaluate(
+            learner, chunks, metrics=["rank_loss", "rps"], window=100, classes=range(1, 6)
+        )
+        for learner in (rc.OrdinalLogistic(), rc.OrdinalLogistic(average=False))
+    }
+    assert rc.plotting.plot_stream(results, metric="rps", ax=ax) is ax
+    for line, (name, found) in zip(ax.lines, results.items(), strict=True):
+        assert line.get_label() == name
+        assert line.get_xdata().tolist() == [100, 200, 300, 400]
+        assert line.get_ydata().tolist() == [one.latest["rps"] for one in found.windows]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rows of the stream", "rps")
+    ax.clear()
+    rc.plotting.plot_stream(found, ax=ax)
+    overall, latest = (line.get_ydata().tolist() for line in ax.lines)
+    assert overall == [one.overall["rank_loss"] for one in found.windows]
+    assert latest == [one.latest["rank_loss"] for one in found.windows]
+    with pytest.raises(ValueError, match="metric must be .*: rank_loss, rps; found 'accuracy'"):
+        rc.plotting.plot_stream(found, metric="accuracy", ax=ax)
+    with pytest.raises(ValueError, match="its stream was empty"):
+        rc.plotting.plot_stream(rc.online.evaluate(rc.PRank(), []), ax=ax)
+
+
 def test_importances_leave_unused_features_out(ax):
     X = RNG.normal(size=(80, 4))
     qid = np.repeat(np.arange(8), 10)

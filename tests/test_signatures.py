@@ -29,6 +29,7 @@ MODULES = [
     "rankcore.interleaving",
     "rankcore.metrics",
     "rankcore.model_selection",
+    "rankcore.online",
     "rankcore.plotting",
     "rankcore.preference",
     "rankcore.progress",

@@ -10,6 +10,7 @@ from rankcore import exporters as exporters
 from rankcore import interleaving as interleaving
 from rankcore import metrics as metrics
 from rankcore import model_selection as model_selection
+from rankcore import online as online
 from rankcore import plotting as plotting
 from rankcore import preference as preference
 from rankcore import progress as progress

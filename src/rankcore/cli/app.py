@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, rate, info, ...
+"""The ``rankcore`` command: train, cache, tune, cv, stream, predict, evaluate, explain, rate, ...
 
 Results go to standard output, everything else to standard error. User errors print one
 line and exit with status 1 (2 for invalid options), never with a traceback.
@@ -93,6 +93,10 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "cv": (
         "Cross-validate a learner, by queries if there are any. --model also takes "
         "module:Class, your own learner in Python.",
+        LEARNERS,
+    ),
+    "stream": (
+        "Predict each chunk of a stream before it is learned, and print measures by windows.",
         LEARNERS,
     ),
     "predict": ("Print a model's label for each example, or a ranker's score, one per line.", None),

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankcore.cli.terminal import finite
-from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
+from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations, trec_names
 from rankcore.metrics import evaluate as measure
 from rankcore.metrics.names import parse
-from rankcore.metrics.trec_names import SETS, STRING
 
 if TYPE_CHECKING:
     from rankcore.datasets import JoinedRun, Qrels, Run
@@ -106,9 +105,11 @@ def evaluate_runs(
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ValueError(f"{name} is passed twice")
-    members = [one for name in metrics for one in SETS.get(name, (name,)) if one != "runid"]
+    sets = trec_names.SETS
+    members = [one for name in metrics for one in sets.get(name, (name,)) if one != "runid"]
     # Named parameters override the default of a set.
-    named = next((one for one in metrics if one.startswith(f"{STRING}.")), STRING)
+    default = trec_names.STRING
+    named = next((one for one in metrics if one.startswith(f"{default}.")), default)
     members = list(dict.fromkeys(named if _is_string(one) else one for one in members))
     numbers = [one for one in members if not _is_string(one)]
     length = _length(named)
@@ -135,7 +136,9 @@ def evaluate_runs(
         )
         if len(numbers) < len(members):
             strings[name] = _relevance_strings(joined, length, convention)
-    return Report(evaluations, titles, tags if {"runid", *SETS} & set(metrics) else {}, strings)
+    return Report(
+        evaluations, titles, tags if {"runid", *trec_names.SETS} & set(metrics) else {}, strings
+    )
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ def _number(evaluation: Evaluation, name: str, value: float) -> str:
 
 
 def _is_string(name: str) -> bool:
-    return name == STRING or name.startswith((f"{STRING}.", f"{STRING}_"))
+    string = trec_names.STRING
+    return name == string or name.startswith((f"{string}.", f"{string}_"))
 
 
 def _length(name: str) -> int:

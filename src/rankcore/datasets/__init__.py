@@ -2,6 +2,7 @@
 
 from rankcore.datasets.generators import (
     make_bipartite,
+    make_drift,
     make_letor,
     make_oap_synthetic,
     make_ordinal,
@@ -23,6 +24,7 @@ __all__ = [
     "join_run",
     "load_letor",
     "make_bipartite",
+    "make_drift",
     "make_letor",
     "make_oap_synthetic",
     "make_ordinal",

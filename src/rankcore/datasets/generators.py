@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from rankcore._core.arguments import RowsLike
 
@@ -81,6 +82,81 @@ def make_ordinal(
     X = _zipf_rows(rng, n_samples, n_features, mean_nnz)
     target = _noisy(rng, X, n_informative or max(1, 3 * n_features // 10), noise)
     cuts = np.quantile(target, np.arange(1, n_ranks) / n_ranks)
+    return X, np.searchsorted(cuts, target).astype(np.int64) + 1
+
+
+def make_drift(
+    n_samples: int = 20_000,
+    n_features: int = 8,
+    *,
+    drift: Literal["abrupt", "gradual", "returning"] | None = "abrupt",
+    n_ranks: int = 5,
+    noise: float = 0.35,
+    random_state: int | np.random.Generator | None = 404,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Generate a stream of rows with ordered labels, whose meaning changes.
+
+    Features are independent and normal. The label is the bin of a linear function of the row plus
+    Gaussian noise; all labels are about equally frequent. There are two linear functions, an old
+    and a new one.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of X.
+    drift : {"abrupt", "gradual", "returning"} or None
+        The new function replaces the old one after half of the rows; its share of the rows rises
+        from 0 to 1 between the first and the last quarter; the two alternate every quarter; or
+        there is only the old one.
+    n_ranks : int
+        Number of labels, 1 .. n_ranks.
+    noise : float
+        Standard deviation of the noise, relative to that of the linear function.
+    random_state : int or numpy Generator
+        Seed or generator.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_samples, n_features)
+        Rows in the order of time.
+    y : ndarray of int64, shape (n_samples,)
+        Labels, 1 .. n_ranks.
+
+    Raises
+    ------
+    ValueError
+        For sizes that are too small, or another drift.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankcore.datasets import make_drift
+    >>> X, y = make_drift(1000, drift="returning", random_state=0)
+    >>> X.shape, np.unique(y).tolist()
+    ((1000, 8), [1, 2, 3, 4, 5])
+    """
+    if n_samples < 4 or n_features < 2 or n_ranks < 2 or not noise >= 0:
+        raise ValueError(
+            "make_drift requires n_samples >= 4, n_features >= 2, n_ranks >= 2 and noise >= 0; "
+            f"found {n_samples}, {n_features}, {n_ranks} and {noise}"
+        )
+    # The share of rows of the new function, by time from 0 to 1.
+    time = np.arange(n_samples) / n_samples
+    shares = {
+        None: np.zeros(n_samples),
+        "abrupt": time >= 0.5,
+        "gradual": np.clip(2 * time - 0.5, 0, 1),
+        "returning": np.floor(4 * time) % 2,
+    }
+    if drift not in shares:
+        raise ValueError(f'drift must be "abrupt", "gradual", "returning" or None; found {drift!r}')
+    rng = np.random.default_rng(random_state)
+    functions = rng.normal(size=(2, n_features))
+    functions /= np.linalg.norm(functions, axis=1, keepdims=True)
+    X = rng.normal(size=(n_samples, n_features))
+    new = (rng.random(n_samples) < shares[drift]).astype(np.intp)
+    target = np.einsum("ij,ij->i", X, functions[new]) + noise * rng.normal(size=n_samples)
+    cuts = np.sqrt(1 + noise**2) * ndtri(np.arange(1, n_ranks) / n_ranks)
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
 

@@ -213,22 +213,30 @@ class CalibratedOrdinal(
         else:
             parts = parts_of(self.cv, self.random_state, X, ranks, groups)
             found = fits.cross_validated(parts)
-        fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
+        named = BaseEstimator()
+        validate_data(named, X, skip_check_array=True, reset=True)
         of_found = None if of_rows is None else of_rows[found.rows]
-        curves = fit_curves(found.scores, ranks[found.rows], known.size, of_found)
-        costs = expected_costs(self.loss, curves.probabilities(found.scores))
-        self._become_fitted(X, known, found, curves, costs)
+        self._become_fitted(vars(named), known, found, ranks[found.rows], of_found)
         return self
 
     def _become_fitted(
-        self, X: Any, known: NDArray[Any], found: HeldOutScores, curves: Any, costs: Floats
+        self,
+        named: dict[str, Any],
+        known: NDArray[Any],
+        found: HeldOutScores,
+        ranks: NDArray[np.int32],
+        weights: Floats | None,
     ) -> None:
-        """Replace the model at once, so that an interrupted fit leaves the old or the new one."""
-        named = BaseEstimator()
-        validate_data(named, X, skip_check_array=True, reset=True)
+        """Fit probabilities to scores of rows with these ranks, and replace the model at once.
+
+        An interrupted fit leaves the old or the new model. ``named`` describes the features.
+        """
+        fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
+        curves = fit_curves(found.scores, ranks, known.size, weights)
+        costs = expected_costs(self.loss, curves.probabilities(found.scores))
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         attributes = kept | {
-            **vars(named),
+            **named,
             "ranks_": known,
             "estimator_": found.fitted,
             "curves_": curves,
@@ -398,6 +406,29 @@ class CalibratedOrdinal(
         # Classes without an order, as in scikit-learn's checks, do not lie along one score.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def calibrate_scores(
+    fitted: Any,
+    known: NDArray[Any],
+    scores: Floats,
+    ranks: NDArray[np.int32],
+    *,
+    method: Literal["cumulative", "isotonic"],
+    loss: Literal["absolute", "zero_one", "squared", "kappa"],
+) -> CalibratedOrdinal:
+    """Return a fitted learner with probabilities of ranks, which are fitted to given scores.
+
+    ``known`` are the labels, lowest rank first. The scores are those of rows that the learner had
+    not learned, with the given ranks, and have mean 0 and deviation 1.
+    """
+    model = CalibratedOrdinal(fitted, method=method, loss=loss)
+    model._check_params()
+    names = ("n_features_in_", "feature_names_in_")
+    named = {name: getattr(fitted, name) for name in names if hasattr(fitted, name)}
+    found = HeldOutScores(fitted, 0.0, 1.0, np.arange(scores.size), scores)
+    model._become_fitted(named, known, found, ranks, None)
+    return model
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:

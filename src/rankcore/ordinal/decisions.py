@@ -258,10 +258,7 @@ class CheapestRanks:
             )
         check_real(coverage, "coverage", 0, 1)
         bound = conformal_quantile(self.conformal_scores_, coverage)
-        inside = before_each(self._probabilities(X)) <= bound
-        low = inside.argmax(axis=1)
-        high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        return np.column_stack([self.ranks_[low], self.ranks_[high]])
+        return sets_of_ranks(self._probabilities(X), bound, self.ranks_)
 
 
 def before_each(probabilities: Floats) -> Floats:
@@ -288,6 +285,14 @@ def before_each(probabilities: Floats) -> Floats:
         found[rows, np.where(down, low, high)] = total
         total = total + np.where(down, below, above)
     return found[:, 1:-1]
+
+
+def sets_of_ranks(probabilities: Floats, bound: float, labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the lowest and highest label of the ranks whose score is at most ``bound``."""
+    inside = before_each(probabilities) <= bound
+    low = inside.argmax(axis=1)
+    high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
+    return np.column_stack([labels[low], labels[high]])
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:

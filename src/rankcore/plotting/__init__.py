@@ -23,6 +23,7 @@ from rankcore.plotting._features import (
     plot_weights,
 )
 from rankcore.plotting._ranks import plot_confusion, plot_reliability, plot_scores_by_rank
+from rankcore.plotting._streams import plot_stream
 from rankcore.plotting._style import BLUE, GREY, ORANGE, STYLE
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "plot_reliability",
     "plot_roc",
     "plot_scores_by_rank",
+    "plot_stream",
     "plot_weights",
 ]
