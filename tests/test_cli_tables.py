@@ -102,14 +102,47 @@ def test_input_lines_follow_predictions_without_the_header(folder):
 
 
 def test_cross_validation_and_explanations_take_tables(folder):
-    words = ("--set", f"classes={WORDS}")
-    given = ("--label", "stars", "--categorical", "brand", *words, "--folds", 3)
+    given = (*TRAIN, "--folds", 3)
     found = json.loads(succeed("cv", folder / "train.csv", *BOOST, *given, "--json"))
     assert found["summary"]["rank_loss"]["mean"] < 0.5  # the best constant has .8
     told = succeed("explain", folder / "boost", folder / "test.csv", "--label", "stars")
     assert "brand" in told
     one = succeed("explain", folder / "boost", folder / "test.csv", "--label", "stars", "--row", 3)
     assert table(100, 1)["brand"][2] in one
+
+
+def test_rankers_take_grades_in_words(tmp_path):
+    frame = table(300, 0).assign(qid=np.repeat(np.arange(30), 10))
+    frame.to_csv(tmp_path / "words.csv", index=False)
+    frame.assign(stars=frame["stars"].map(WORDS.index)).to_csv(tmp_path / "grades.csv", index=False)
+    learner = ("--label", "stars", "--categorical", "brand", "--model", "rankboost-trees")
+    given = {"words": (*learner, "--classes", ",".join(WORDS)), "grades": learner}
+    facts, folds = {}, {}
+    for name, options in given.items():
+        file, model = tmp_path / f"{name}.csv", tmp_path / name
+        valid = ("--valid", file, "--metric", "ndcg@5")
+        succeed("train", file, "-o", model, *options, *valid, "--epochs", 5)
+        facts[name] = succeed("evaluate", model, file, "--label", "stars", "-m", "ndcg@5", "--json")
+        cv = succeed("cv", file, *options, "-m", "ndcg@5", "--folds", 3, "--epochs", 3, "--json")
+        folds[name] = json.loads(cv)["folds"]
+    assert facts["words"] == facts["grades"]
+    assert folds["words"] == folds["grades"]
+    assert json.loads(succeed("info", tmp_path / "words", "--json"))["grades"] == WORDS
+    explained = ("explain", tmp_path / "words", tmp_path / "words.csv", "--label", "stars")
+    assert "brand" in succeed(*explained, "-m", "ndcg@5")
+    assert "best" in succeed(*explained, "--query", "3")
+    # A model of numbers measures words in the order of the option.
+    other = ("evaluate", tmp_path / "grades", tmp_path / "words.csv", "--label", "stars")
+    named = succeed(*other, "-m", "ndcg@5", "--classes", ",".join(WORDS), "--json")
+    assert named == facts["grades"]
+    assert "pass classes=" in fail(*other, "-m", "ndcg@5")
+    assert "pass classes=" in fail("train", tmp_path / "words.csv", "-o", tmp_path / "m", *learner)
+    unknown = ("--classes", "bad,fair,good")
+    assert "'best' at row" in fail(
+        "train", tmp_path / "words.csv", "-o", tmp_path / "m", *learner, *unknown
+    )
+    numbers = fail("train", tmp_path / "grades.csv", "-o", tmp_path / "m", *given["words"])
+    assert "are words" in numbers
 
 
 def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
@@ -132,7 +165,11 @@ def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
         ("a,label\n", (), "has no rows below its header"),
         ("", (), "cannot be read as a table"),
         ("a,label\n1,2\n3,4,5\n", (), "cannot be read as a table"),
-        ("a,label\n1,2,5\n3,4,5\n", (), "its rows have more cells than its header"),
+        ("a,label\n1,2,5\n3,4,5\n", (), "line 2 has 3 cells, and the header has 2"),
+        ("a,b,label\n1,2,3\n\n4,5\n", (), "line 4 has 2 cells, and the header has 3"),
+        ('a,label,b\n"x\ny",1,2\n3\n', (), "line 4 has 1 cells, and the header has 3"),
+        ("a;label\n3,14;1\n2,5;2\n", (), "'3,14', a number with a decimal comma: write it with"),
+        ("a;label\n1;-3,14\n2;2,5\n", (), "'label' holds '-3,14', a number with a decimal comma"),
         ("a,a,label\n1,2,5\n3,4,5\n", (), "must be different ones; found 'a' twice"),
         ("a,label\n1,2\n3,4\n", ("--columns", "a,label"), "different ones; found 'label' twice"),
         ("a,label\n1,2\n3,4\n", ("--columns", "a,a"), "different ones; found 'a' twice"),

@@ -522,6 +522,35 @@ def test_words_learn_what_integers_learn(name, way, rows, client):
     np.testing.assert_array_equal(found, np.array(WORDS)[numbers])
 
 
+@pytest.mark.parametrize("way", ["parameter", "categorical"])
+@pytest.mark.parametrize("name", ["RankBoost", "RankSVM", "PairwisePerceptron"])
+def test_rankers_learn_words_as_grades(name, way, queries, client):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = queries
+    grades = np.minimum(y, 3).astype(int)
+    words = np.array(WORDS)[grades]
+    bX, by, bq = blocks(3, X, words, qid)
+    held_out = {"eval_set": (X, words), "eval_qid": qid}
+    params = {"C": 0.01} if name == "RankSVM" else {"max_iter": 2}
+    expected = learner(name, **params).fit(
+        bX, blocks(3, grades)[0], qid=bq, eval_set=(X, grades), eval_qid=qid
+    )
+    model = learner(name, **params, classes=WORDS if way == "parameter" else None)
+    if way == "categorical":
+        by = [
+            delayed(lambda one: pd.Series(pd.Categorical(one, WORDS, ordered=True)))(b) for b in by
+        ]
+    model.fit(bX, by, qid=bq, **held_out)
+    assert model.grades_.tolist() == WORDS
+    assert model.history_ == expected.history_
+    local, numbers = model.to_local(), expected.to_local()
+    assert local.score(X, words, qid=qid) == numbers.score(X, grades, qid=qid)
+    with pytest.raises(ValueError, match=f"pass classes=.*{name}"):
+        learner(name).fit(bX, blocks(3, words)[0], qid=bq)
+    found = rd.evaluate(by, blocks(3, X[:, 0])[0], qid=bq, classes=WORDS)
+    assert dict(found) == dict(rc.metrics.evaluate(grades, X[:, 0], qid=qid))
+
+
 def test_measures_are_those_of_memory(client, queries):
     X, y, qid = queries
     names = ["ndcg@10", "map", "gm_map", "mrr", "P@5", "auc", "num_q"]

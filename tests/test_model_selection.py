@@ -284,3 +284,16 @@ def test_rankers_of_other_libraries_receive_groups(library, weighted):
         make_pipeline(MaxAbsScaler(), ranker), X, y, qid, metrics="ndcg@10", cv=folds
     )
     assert type(piped.estimators[0][-1]) is type(ranker)
+
+
+def test_rankers_that_vote_are_measured_by_query():
+    """Their scores depend on the other documents of the query, which ``predict`` must get."""
+    X, y, qid = rc.datasets.make_letor(24, 10, random_state=0)
+    ranker = rc.PairwisePerceptron("voted", max_hypotheses=None, max_iter=2, random_state=0)
+    found = rc.model_selection.cross_validate_queries(ranker, X, y, qid, metrics="ndcg@5", cv=3)
+    expected = []
+    for train, test in rc.model_selection.QueryKFold(3).split(X, y, qid=qid):
+        model = clone(ranker).fit(X[train], y[train], qid=qid[train])
+        scores = model.predict(X[test], qid=qid[test])
+        expected.append(rc.metrics.ndcg_score(y[test], scores, qid=qid[test], k=5))
+    assert found.values[:, 0].tolist() == expected

@@ -279,7 +279,7 @@ def test_rank_loss_of_probabilities_is_that_of_the_median():
         ({"metrics": []}, "name at least one"),
         ({"metrics": "rps"}, "requires probabilities of all ranks"),
         ({"convention": "trec_eval"}, "pass qid, too"),
-        ({"qid": np.zeros(12), "labels": [1, 2]}, "rankings of queries have none"),
+        ({"qid": np.zeros(12), "labels": [1, 2]}, "labels must be words, lowest grade first"),
     ],
 )
 def test_comparisons_of_rows_name_what_does_not_fit(arguments, message):

@@ -32,6 +32,7 @@ from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, Tabular, fold_table
+from rankcore.ranking.base import Ranker
 from rankcore.ranking.pairs import weights_of_rows
 
 __all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_queries"]
@@ -226,7 +227,9 @@ def cross_validate_queries(
         or at the end of a pipeline, receives ``group``, with the rows of a query together.
     X : array-like or scipy sparse, shape (n_samples, n_features)
         A DataFrame may have the queries in a column named "qid".
-    y : array-like of numbers, shape (n_samples,)
+    y : array-like, shape (n_samples,)
+        Labels: numbers; or words in the order of ``classes`` of the learner or of an ordered
+        categorical.
     qid : array-like, shape (n_samples,), or str
         The query of each row, or the name of a column of a DataFrame X.
     metrics : str or sequence of str, default=("ndcg@10", "map")
@@ -271,6 +274,7 @@ def cross_validate_queries(
     n = n_rows_of(X)
     queries = group_rows(qid, n)
     numbers = query_numbers(queries)
+    y = as_series(y)
     given = dict(fit_params or {})
     if given.get("sample_weight") is not None:
         given["sample_weight"] = weights_of_rows(given["sample_weight"], queries)
@@ -331,8 +335,8 @@ def _by_qid(estimator: Any) -> Any:
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         return Pipeline([*estimator.steps[:-1], (name, _by_qid(last))])
-    takes_groups = "group" in signature(estimator.fit).parameters
-    return _ByGroup(estimator) if takes_groups else estimator
+    takes_qid = isinstance(estimator, Ranker) or "group" not in signature(estimator.fit).parameters
+    return estimator if takes_qid else _ByGroup(estimator)
 
 
 def _as_given(fitted: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.frames import declared_order
+from rankcore._core.frames import declared_order, plain_column
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Checked
@@ -30,10 +30,10 @@ _NUMBERED = (
 )
 
 
-def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
+def as_labels(y: Any, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray | None]:
     """Convert labels to a one-dimensional array; return their declared order too, or None.
 
-    The order is that of `declared_order`, lowest first.
+    The order is that of `declared_order`, lowest first. There must be ``n_rows`` of them, if given.
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
@@ -43,7 +43,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         from sklearn.utils import column_or_1d
 
         labels = as_column(unboxed(column_or_1d(labels, warn=True)), "Input y")
-    if labels.shape[0] != n_rows:
+    if n_rows is not None and labels.shape[0] != n_rows:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows and "
             f"{labels.shape[0]} labels"
@@ -234,12 +234,76 @@ def _check_given(classes: Any, name: str) -> None:
     check_classes(classes, name)
 
 
+def _check_words(classes: Any, name: str) -> None:
+    check_words(classes, name)
+
+
+def check_words(classes: Any, name: str = "classes") -> NDArray[Any]:
+    """Return a validated copy of words that are grades 0, 1 ... in this order."""
+    words = check_classes(classes, name)
+    if words.dtype.kind != "U":
+        raise ValueError(
+            f"{name} must be words, lowest grade first; found {words.tolist()}: numbers are grades "
+            "themselves, so leave it out"
+        )
+    return words
+
+
+def are_words(y: Any) -> bool:
+    """Return whether some labels are strings."""
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
+        return False
+    labels = np.asarray(plain_column(y))
+    return labels.dtype.kind in "UT" or (
+        labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.ravel())
+    )
+
+
+def as_grades(
+    y: Any, words: NDArray[Any] | None, learner: str | None = None
+) -> tuple[Any, NDArray[Any] | None]:
+    """Replace labels that are words by grades 0, 1 ...; return the words too, lowest first.
+
+    Their order is that of ``words`` or of an ordered categorical. Labels that are numbers are
+    returned as they are, with None. ``learner`` is what has a parameter ``classes``, for errors.
+    """
+    if words is None and not are_words(y):
+        return y, None
+    labels, of_dtype = as_labels(y)
+    known = words_among(labels, of_dtype, words, learner)
+    return encode(labels, known).astype(np.float64), known
+
+
+def words_among(
+    labels: NDArray[Any],
+    of_dtype: NDArray[Any] | None,
+    declared: NDArray[Any] | None,
+    learner: str | None = None,
+) -> NDArray[Any]:
+    """Return all labels, lowest grade first: declared, or of the dtype; see `as_grades`."""
+    if declared is not None and labels.dtype.kind != "U":
+        raise ValueError(
+            f"y holds labels of dtype {labels.dtype}, and classes={declared.tolist()} are words: "
+            "pass y as these words, or leave classes out, as numbers are grades themselves"
+        )
+    known = declared_ranks(of_dtype, declared)
+    if known is None and learner is None:
+        raise ValueError(
+            "labels that are words have no order of their own: pass an ordered pandas categorical, "
+            "or number them, 0 for the lowest"
+        )
+    return find_classes(labels, str(learner)) if known is None else known
+
+
 def as_relevance(y: Any, n_rows: int) -> Floats:
-    """Convert labels to finite numbers; raise ValueError for integers beyond float64."""
-    labels, _ = as_labels(y, n_rows)
+    """Convert labels to finite numbers; raise ValueError for integers beyond float64.
+
+    Words must have an order: see `as_grades`.
+    """
+    labels, _ = as_labels(as_grades(y, None)[0], n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
-            f"labels of rankers must be numbers, higher for more relevant; found dtype "
+            f"labels of rankers must be numbers, higher for more relevant, or words; found dtype "
             f"{labels.dtype}"
         )
     numbers = labels.astype(np.float64)
@@ -255,6 +319,8 @@ def as_relevance(y: Any, n_rows: int) -> Floats:
 
 # What the parameter ``classes`` of learners accepts.
 LABELS = Checked(_check_given, "labels") | None
+# What the parameter ``classes`` of rankers accepts.
+WORDS = Checked(_check_words, "words") | None
 
 
 def declared_labels(model: Any, given: Any = None) -> NDArray[Any] | None:
@@ -307,14 +373,10 @@ def ranks_among(
 
     Raises ValueError for strings without an order, and for contradictory orders.
     """
-    if declared is not None:
-        if of_dtype is not None:
-            check_agreement(of_dtype, declared)
-        return declared
-    if of_dtype is None:
+    known = declared_ranks(of_dtype, declared)
+    if known is None:
         return find_classes(labels, learner)
-    known = check_classes(of_dtype)
-    if not is_rising(known):
+    if declared is None and not is_rising(known):
         warn(
             f"the order of the ranks is that of y's categories, {known.tolist()}, and scikit-learn "
             "silently drops it where it sorts labels alphabetically (cross_val_predict, "
@@ -322,6 +384,17 @@ def ranks_among(
             f"{learner}(classes={known.tolist()})"
         )
     return known
+
+
+def declared_ranks(
+    of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Return labels that are declared, lowest first, or those of the dtype; None without both."""
+    if declared is None:
+        return None if of_dtype is None else check_classes(of_dtype)
+    if of_dtype is not None:
+        check_agreement(of_dtype, declared)
+    return declared
 
 
 def agree(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -40,7 +40,8 @@ class BipartiteRankBoost(PairBoosting):
         pairs and overfits earliest; "mohri" is ``log(a / b) / 2``, the shorter step of [2]_. The
         last two are smoothed. With queries, they use the weights of pairs, summed over queries.
     rel : float, optional
-        Minimum label of relevant documents. By default, all labels but the lowest are relevant.
+        Minimum label of relevant documents, of words the minimum grade. By default, all labels but
+        the lowest are relevant.
     select : {"edge", "normalizer"}, default="edge"
         Criterion for the best stump: "edge" maximises |r|; "normalizer" minimises the weight that
         a step of exact length leaves, at O(stored values * labels) per round.
@@ -116,6 +117,9 @@ class BipartiteRankBoost(PairBoosting):
         minimised, and may increase.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of randomness of ``subsample`` and ``max_features``.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first: they are the grades 0, 1 ... By default those of
+        an ordered categorical y. Labels that are numbers are grades themselves.
 
     Attributes
     ----------
@@ -139,6 +143,8 @@ class BipartiteRankBoost(PairBoosting):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    grades_ : ndarray of str, shape (n_grades,)
+        Words that y had as labels, lowest first; only if it had words.
     query_column_ : str
         Column of queries that ``fit`` named by a string; predictions remove it from data frames.
     history_ : dict of lists
@@ -224,6 +230,7 @@ class BipartiteRankBoost(PairBoosting):
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         pair_weight: str | Callable[..., ArrayLike] | None = None,
         random_state: Seed | None = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
@@ -252,6 +259,7 @@ class BipartiteRankBoost(PairBoosting):
         self.categorical_features = categorical_features
         self.pair_weight = pair_weight
         self.random_state = random_state
+        self.classes = classes
 
     def fit(  # type: ignore[override]
         self,
@@ -275,8 +283,9 @@ class BipartiteRankBoost(PairBoosting):
         X : array-like or scipy sparse, shape (n_samples, n_features)
             NaN is missing. CSR and C-ordered float32 or float64 arrays are not copied: do not
             change them before the call returns, nor in callbacks.
-        y : array-like of numbers, shape (n_samples,)
-            Labels. Those of at least ``rel`` are relevant; by default, all but the lowest.
+        y : array-like, shape (n_samples,)
+            Labels: numbers, or words in the order of ``classes`` or of an ordered categorical.
+            Those of at least ``rel`` are relevant; by default, all but the lowest.
         qid : array-like, shape (n_samples,), or str, optional
             Query of each row, of any type and in any order, or the name of a column of a DataFrame
             X; by default, a column named "qid" if X has one. None: all rows belong to one query.
@@ -312,8 +321,11 @@ class BipartiteRankBoost(PairBoosting):
         self._check_params()
         column = self._column_of_fit(qid)
         held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
+        y, words = self._graded(y, X)
+        held_out = self._graded_sets(held_out, words)
         data = RankingData(X, y, qid, group, sample_weight, held_out=held_out, column=column)
-        source, categories = self._source(data, one_query=True)
+        fitted = self._with_names(column, words)
+        source, categories = fitted._source(data, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         labels[:] = labels > labels.min() if self.rel is None else labels >= self.rel
         pairing = make_pairing(
@@ -323,6 +335,6 @@ class BipartiteRankBoost(PairBoosting):
             relative_weights=True,
         )
         del labels
-        self._boost(source, categories, pairing, held_out, callbacks)
-        self._remember(column)
+        fitted._boost(source, categories, pairing, held_out, callbacks)
+        self._replace_with(fitted)
         return self

@@ -115,6 +115,9 @@ class RankBoost(PairBoosting):
         minimised, and may increase.
     random_state : int, RandomState instance, Generator or None, default=None
         Source of randomness of ``subsample`` and ``max_features``.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first: they are the grades 0, 1 ... By default those of
+        an ordered categorical y. Labels that are numbers are grades themselves.
 
     Attributes
     ----------
@@ -138,6 +141,8 @@ class RankBoost(PairBoosting):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    grades_ : ndarray of str, shape (n_grades,)
+        Words that y had as labels, lowest first; only if it had words.
     query_column_ : str
         Column of queries that ``fit`` named by a string; predictions remove it from data frames.
     history_ : dict of lists
@@ -263,6 +268,7 @@ class RankBoost(PairBoosting):
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         pair_weight: str | Callable[..., ArrayLike] | None = None,
         random_state: Seed | None = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
@@ -290,6 +296,7 @@ class RankBoost(PairBoosting):
         self.categorical_features = categorical_features
         self.pair_weight = pair_weight
         self.random_state = random_state
+        self.classes = classes
 
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
         source, categories = self._source(data)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.options import SeedOption, SetOption
+from rankcore.cli.options import ClassesOption, SeedOption, SetOption, listed_labels
 from rankcore.cli.paths import Reads
 from rankcore.cli.registry import (
     EVERY_LEARNER,
@@ -50,6 +50,7 @@ class Choice:
     ] = None
     seed: SeedOption = 0
     set_: SetOption = None
+    classes: ClassesOption = None
     params: Annotated[
         Path | None,
         Reads(),
@@ -106,6 +107,10 @@ class Choice:
                     f"--shuffle is not for {learner.name}: it uses all examples in each round"
                 )
             params["shuffle"] = self.shuffle
+        if self.classes is not None:
+            if "classes" not in known:
+                raise ValueError(f"--classes is not for {learner.name}, which finds its labels")
+            params["classes"] = listed_labels(self.classes)
         params |= self.settings
         try:
             estimator = learner.make(**params)
@@ -159,12 +164,11 @@ def fit(
     rows: Rows,
     *held_out: Rows,
     callbacks: Sequence[Any] = (),
-    classes: list[Any] | None = None,
 ) -> None:
     """Fit a learner to rows; raise ValueError for parameters of a wrong type."""
-    more: dict[str, Any] = {} if classes is None else {"classes": classes}
-    if learner.ranks_queries:
-        more = {} if rows.qid is None else {"qid": rows.qid}
+    more: dict[str, Any] = {}
+    if learner.ranks_queries and rows.qid is not None:
+        more["qid"] = rows.qid
     if rows.weights is not None:
         more["sample_weight"] = rows.weights
     if held_out:

@@ -14,7 +14,7 @@ from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows
 from rankcore.cli.scaling import Scale, on_scale
 from rankcore.metrics import Convention, Evaluation, accuracy_within, evaluate, rank_loss
-from rankcore.metrics.scorers import ranking_scores
+from rankcore.metrics.scorers import ranking_scores, words_of
 from rankcore.model_selection import QueryKFold
 
 Part = tuple[np.ndarray, np.ndarray]
@@ -61,11 +61,25 @@ def measured(
 
 
 def ranking_measures(
-    model: Any, rows: Rows, metrics: list[str] | None, convention: Convention | None = None
+    model: Any,
+    rows: Rows,
+    metrics: list[str] | None,
+    convention: Convention | None = None,
+    classes: list[Any] | None = None,
 ) -> Evaluation:
-    """Measure the order of rows within their queries; by default a few common ones."""
+    """Measure the order of rows within their queries; by default a few common ones.
+
+    ``classes`` are labels that are words, lowest first; by default those of the model.
+    """
     scores = ranking_scores(model, rows.X, rows.qid)
-    return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics or None, convention=convention)
+    return evaluate(
+        rows.y,
+        scores,
+        qid=rows.qid,
+        metrics=metrics or None,
+        convention=convention,
+        classes=words_of(model) if classes is None else classes,
+    )
 
 
 def label_measures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:

@@ -107,6 +107,22 @@ class Model:
         return rows if self.scaler is None else self.scaler.transform(rows)
 
 
+def name_features(model: Any, names: list[str] | None) -> Any:
+    """Return a model whose features have names, if these are given."""
+    if names is None:
+        return model
+    scaler, learned = split_scaler(model)
+    if len(names) != learned.n_features_in_:
+        raise ValueError(
+            f"--names requires a name for each of {learned.n_features_in_} features; found "
+            f"{len(names)}"
+        )
+    for one in (scaler, learned, *_inner(learned)):
+        if one is not None:
+            one.feature_names_in_ = np.array(names, dtype=object)
+    return model
+
+
 def _inner(learned: Any) -> tuple[Any, Any]:
     """Return the scaler, or None, and the learner, that inside of a calibrated one."""
     if type(learned).__name__ != "CalibratedOrdinal":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import NoneType
@@ -57,6 +58,24 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
 ]
+NamesOption = Annotated[
+    Path | None,
+    Reads(),
+    typer.Option(
+        "--names",
+        metavar="FILE",
+        help="Names of the features of svmlight and LETOR files: a text file with one per line.",
+    ),
+]
+ClassesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        metavar="LABELS",
+        help="All labels, lowest rank or grade first, as in 0,1,2 or bad,fair,good; words require "
+        "it.",
+    ),
+]
 ModelArgument = Annotated[
     Path, Reads(), typer.Argument(metavar="MODEL", help="File written by train.")
 ]
@@ -106,6 +125,7 @@ class Layout:
             "of trees: the default then.",
         ),
     ] = None
+    names: NamesOption = None
     # features and categories of a model, instead of ``columns`` and ``categorical``
     feature_names: list[str] | None = None
     known_categories: dict[str, list[Any]] | None = None
@@ -121,12 +141,57 @@ class Layout:
             names = self.columns.split(",")
         return self.label, self.qid, names
 
+    @cached_property
+    def listed_names(self) -> list[str] | None:
+        """Names of the features of text files, if they were given."""
+        return read_names(self.names)
+
+    @property
+    def width(self) -> tuple[int | None, str]:
+        """The number of features, if it is known, and the option that says it."""
+        names = self.listed_names
+        if names is None or self.features is not None:
+            return self.features, self.expected
+        return len(names), "--names"
+
+    def check_unnamed(self, data: str) -> None:
+        """Raise ValueError if a file whose columns have names has others."""
+        if self.names is not None:
+            raise ValueError(f"{data} is a table, whose columns have names: omit --names")
+
     @property
     def categories(self) -> list[str] | None:
         """The columns of categories; None if there are none."""
         if self.known_categories is not None:
             return list(self.known_categories)
         return None if self.categorical is None else self.categorical.split(",")
+
+
+def read_names(path: Path | None) -> list[str] | None:
+    """Read names of features, one per line; None without a file."""
+    if path is None:
+        return None
+    names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    for number, name in enumerate(names, 1):
+        if not name or name in names[: number - 1]:
+            raise ValueError(
+                f"{path}, line {number}: every line must be the name of a feature, and names must "
+                f"be different; found {name!r}"
+            )
+    return names
+
+
+def listed_labels(text: str | None) -> list[Any] | None:
+    """Return the labels of ``--classes``: numbers, or words if any is one."""
+    if text is None:
+        return None
+    words = text.split(",")
+    try:
+        found = [ast.literal_eval(label) for label in words]
+    except (ValueError, SyntaxError):
+        found = [None]
+    known = all(isinstance(label, int | float | str) for label in found)
+    return found if known else [label.strip() for label in words]
 
 
 @dataclass(frozen=True)
@@ -137,6 +202,7 @@ class Only:
 
 
 LabelledLayout = Annotated[Layout, Only(("zero_based", "label", "qid"))]
+NamedLayout = Annotated[Layout, Only(("zero_based", "label", "qid", "names"))]
 UnlabelledLayout = Annotated[Layout, Only(("zero_based", "qid"))]
 NumberedLayout = Annotated[Layout, Only(("zero_based",))]
 

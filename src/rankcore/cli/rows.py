@@ -140,7 +140,7 @@ class Rows:
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""
         if self.qid is None and not self.on_disk:
-            table = any(one.columns is not None for one in self.origin)
+            table = frame_of(self.X) is not None
             lack = "no column of queries" if table else "lines without qid:"
             hint = ": name the column with --qid" if table else ""
             raise ValueError(
@@ -232,9 +232,10 @@ def open_blocks(
     """Open rows on disk; write a cache of them if one is named."""
     sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
     label, qid, columns = layout.named
+    width, _ = layout.width
     return open_rows(
         sources,
-        n_features=layout.features,
+        n_features=width,
         zero_based=layout.zero_based,
         dtype=dtype,
         cache=cache,
@@ -284,8 +285,8 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
 
     Comments are skipped. NaN and infinity are allowed here; learners check them.
     """
-    width = layout.features
     if is_table(data, layout):
+        layout.check_unnamed(data)
         whole = Table(data, layout)
         _check_width(data, whole.X.shape[1], layout)
         origin = Origin(data, whole.X.shape[0], list(whole.X.columns))
@@ -293,6 +294,7 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
         ids = whole.ids if layout.docid else None
         return Rows(whole.X, y, whole.qid, ids, origin=(origin,))
     if data != "-" and is_parquet(data):
+        layout.check_unnamed(data)
         label, qid, columns = layout.named
         table = ParquetRows([data], np.float64, 1, label, qid, columns, layout.labelled)
         X, y, queries, ids = table.load()
@@ -303,14 +305,14 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     source: Any = sys.stdin.buffer if data == "-" else data
     loaded = load(source, options, title(data), bar.reading)
     X = loaded.X
+    width, expected = layout.width
     if width is not None and X.shape[1] > width:
         raise ValueError(
-            f"{title(data)} must have at most {width} features, as {layout.expected}; found "
-            f"{X.shape[1]}"
+            f"{title(data)} must have at most {width} features, as {expected}; found {X.shape[1]}"
         )
     # A file lacks trailing features that are zero in all of its rows.
     X.resize((X.shape[0], width or max(1, X.shape[1])))
-    origin = Origin(title(data), X.shape[0], None)
+    origin = Origin(title(data), X.shape[0], layout.listed_names)
     return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid, origin=(origin,))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,26 +35,6 @@ class Streaming:
             metavar="DIR", help="Read DATA once into a row cache, or reuse an existing one."
         ),
     ] = None
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABELS",
-            help="All labels, lowest rank first, as in 0,1,2 or bad,fair,good; words require it. "
-            "With --features, DATA on disk is not scanned to find them.",
-        ),
-    ] = None
-
-    def labels(self) -> list[Any] | None:
-        """Return the classes: numbers, or words if any is one."""
-        if self.classes is None:
-            return None
-        words = self.classes.split(",")
-        try:
-            found = [ast.literal_eval(label) for label in words]
-        except (ValueError, SyntaxError):
-            found = [None]
-        known = all(isinstance(label, int | float | str) for label in found)
-        return found if known else [label.strip() for label in words]
 
 
 @dataclass(frozen=True)
@@ -66,6 +45,7 @@ class Source:
     layout: Layout = field(default_factory=Layout)
     streaming: Streaming = field(default_factory=Streaming)
     valid: str | None = None
+    classes: str | None = None  # declared labels: with ``--features`` no scan has to find them
 
     @cached_property
     def on_disk(self) -> bool:
@@ -85,12 +65,16 @@ class Source:
                     "Parquet with numbers alone"
                 )
             return False
-        chosen = self.streaming != Streaming() or self.layout.named != (None, None, None)
-        return chosen or any(
-            os.path.isdir(name)
-            or (any(sign in name for sign in "*?[") and not os.path.exists(name))
-            or is_parquet(name)
-            for name in self.files
+        streamed = self.streaming != Streaming() or self.classes is not None
+        return (
+            streamed
+            or self.layout.named != (None, None, None)
+            or any(
+                os.path.isdir(name)
+                or (any(sign in name for sign in "*?[") and not os.path.exists(name))
+                or is_parquet(name)
+                for name in self.files
+            )
         )
 
     def open(self, bar: ProgressBar) -> Rows:

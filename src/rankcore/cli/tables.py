@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import re
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet
 # Endings of text tables, which may be followed by one of a compressed file.
 TEXT = (".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 # Cells of numbers that are missing.
 MISSING = (
     "",
@@ -126,6 +128,7 @@ class Table:
         if missing:
             raise ValueError(f"{self.path}: {missing} labels are missing in column {name!r}")
         if column.dtype.kind not in "biuf":
+            self._check_decimal_comma(column)
             return _texts(column).astype(str)
         return column.to_numpy(dtype=np.float64)
 
@@ -155,6 +158,7 @@ class Table:
             if table.kind(j) == "number":
                 continue
             if table.kind(j) != "category":
+                self._check_decimal_comma(frame[name])
                 raise ValueError(
                     f"{self.path}: features must be numbers, and column {name!r} holds "
                     f"{frame[name].dropna().iloc[0]!r}: name it with --categorical, or name the "
@@ -162,6 +166,15 @@ class Table:
                 )
         numbers = [name for j, name in enumerate(table.names) if table.kind(j) == "number"]
         return frame.astype(dict.fromkeys(numbers, np.float64))
+
+    def _check_decimal_comma(self, column: Any) -> None:
+        """Raise ValueError if a text of a column is a number with a comma."""
+        for value in column.dropna():
+            if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
+                raise ValueError(
+                    f"{self.path}: column {column.name!r} holds {value!r}, a number with a decimal "
+                    f"comma: write it with a point, as {value.replace(',', '.')}"
+                )
 
 
 def _text(value: Any) -> str:
@@ -214,17 +227,37 @@ class _Csv:
 
     def read(self, text: Sequence[str], label: str) -> Any:
         """Return the rows; in the columns of ``text`` and labels only empty cells are missing."""
+        import pandas
+
         missing = {one: [""] if one in (*text, label) else list(MISSING) for one in self.names}
         with _named_errors(self.path):
-            return self._pandas(
-                sep=self._sep,
-                header=0,
-                names=self.names,
-                index_col=False,
-                dtype=dict.fromkeys(text, str),
-                na_values=missing,
-                low_memory=False,
-            )
+            try:
+                found = self._pandas(
+                    sep=self._sep,
+                    header=0,
+                    names=self.names,
+                    index_col=False,
+                    dtype=dict.fromkeys(text, str),
+                    na_values=missing,
+                    low_memory=False,
+                )
+            except pandas.errors.ParserWarning:  # of rows with more cells, which it cuts
+                self._check_cells()
+                raise
+            if found.iloc[:, -1].isna().any():  # perhaps of a row with fewer cells, which it fills
+                self._check_cells()
+            return found
+
+    def _check_cells(self) -> None:
+        """Raise ValueError for the first row with more or fewer cells than the header."""
+        lines = self._pandas(sep="\0", quoting=csv.QUOTE_NONE, dtype=str, skip_blank_lines=False)
+        rows = csv.reader((f"{line}\n" for line in lines.iloc[:, 0]), delimiter=self._sep)
+        for cells in rows:
+            if cells and len(cells) != len(self.names):
+                raise ValueError(
+                    f"line {rows.line_num} has {len(cells)} cells, and the header has "
+                    f"{len(self.names)}"
+                )
 
     def _pandas(self, **options: Any) -> Any:
         import pandas

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.eval_sets import as_eval_sets
+from rankcore._core.labels import check_words
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.params import check_flag
 from rankcore.dask._cluster import (
@@ -45,7 +46,8 @@ class Watching:
     def of_queries(self, fitted: Any, rows: ShardedRows) -> Monitor:
         """Return the monitor of a ranker."""
         self._check()
-        sets = held_out_sets(self.eval_set, eval_qid=self.eval_qid)
+        words = vars(fitted).get("grades_")
+        sets = fitted._graded_sets(held_out_sets(self.eval_set, eval_qid=self.eval_qid), words)
         n_features = fitted.n_features_in_
         held_out = fitted._validation(rows.form, n_features, rows.in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)
@@ -261,7 +263,8 @@ class DistributedRanker(Distributed):
         X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
             Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
         y : the same kind as X, with the same divisions
-            Labels, higher for better; None for files, which contain labels.
+            Labels, higher for better: numbers, or words as in memory; None for files, which contain
+            labels.
         qid : the same kind as X, with the same divisions; or str, optional
             Query of each row; a string names a column of a dataframe. All rows of a query must be
             in one shard. None for files, or if all rows belong to one query, which may be divided
@@ -304,4 +307,10 @@ class DistributedRanker(Distributed):
         """
         columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
         watching = Watching(eval_set, eval_qid, callbacks)
-        return self._fit_on(columns, self._fit_shards, watching, client, n_shards, regroup)
+        return self._fit_on(columns, self._fit_grades, watching, client, n_shards, regroup)
+
+    def _fit_grades(self, model: Any, rows: ShardedRows, watching: Watching) -> Any:
+        """Fit a model to the shards, whose labels that are words become grades."""
+        declared = None if model.classes is None else check_words(model.classes)
+        rows, words = rows.graded(declared, type(model).__name__)
+        return self._fit_shards(model._with_names(None, words), rows, watching)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import DaskColumn
+from rankcore._core.labels import as_grades, check_words
 from rankcore._core.queries import group_rows
 from rankcore.dask._cluster import Client, Shards, client_of, count_shards
 from rankcore.dask._shards import Columns, Shard, check_whole
@@ -27,6 +28,7 @@ def evaluate(
     qid: DaskColumn,
     metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@10"),
     convention: str | Convention | None = None,
+    classes: ArrayLike | None = None,
     n_shards: int | None = None,
     regroup: bool = False,
     client: Client | None = None,
@@ -36,7 +38,7 @@ def evaluate(
     Parameters
     ----------
     y_true, y_score, qid : dask arrays or series, or lists of delayed blocks, with equal divisions
-    metrics, convention
+    metrics, convention, classes
         As for `rankcore.metrics.evaluate`.
     n_shards : int, optional
         Number of parts into which neighbouring blocks are joined; by default one per thread.
@@ -60,7 +62,7 @@ def evaluate(
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     wanted = Columns(y_score, y_true, qid).delayed_shards(n_shards, regroup)
     with Shards(client, "evaluate", wanted) as shards:
-        found = shards.gather(measure, metrics=names, convention=convention)
+        found = shards.gather(measure, metrics=names, convention=convention, classes=classes)
         numbers = [k for k, one in zip(shards.numbers, found, strict=True) if one is not None]
     parts = [one for one in found if one is not None]
     if not parts:
@@ -70,7 +72,7 @@ def evaluate(
 
 
 def measure(
-    shard: Shard | None, metrics: list[str], convention: Any
+    shard: Shard | None, metrics: list[str], convention: Any, classes: Any
 ) -> tuple[NDArray[Any], Evaluation] | None:
     """Return the queries and the evaluation of a shard, whose X has scores; None if it is empty."""
     if shard is None:
@@ -78,7 +80,9 @@ def measure(
     if shard.qid is None:
         raise ValueError("measures of collections require qid; found qid=None")
     scores = np.asarray(shard.X)
-    found = evaluate_here(shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention)
+    words = shard.order if classes is None else classes
+    labels, _ = as_grades(shard.y, None if words is None else check_words(words), "evaluate")
+    found = evaluate_here(labels, scores, qid=shard.qid, metrics=metrics, convention=convention)
     return np.unique(group_rows(shard.qid, shard.y.size).ids), found
 
 

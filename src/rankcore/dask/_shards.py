@@ -27,11 +27,14 @@ from rankcore._core.ids import joined
 from rankcore._core.inputs import as_rows, frame_matrix
 from rankcore._core.kernels import some_rows
 from rankcore._core.labels import (
+    are_words,
     as_labels,
     declared_labels,
+    encode,
     kind_of_label,
     ranks_among,
     sortable,
+    words_among,
 )
 from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
@@ -454,9 +457,27 @@ class ShardedRows:
         order = common_order([one.order for one in self.stats])
         return ranks_among(found, order, declared_labels(model, classes), type(model).__name__)
 
+    def graded(
+        self, declared: NDArray[Any] | None, learner: str
+    ) -> tuple[ShardedRows, NDArray[Any] | None]:
+        """Replace labels that are words by grades; return these words too, lowest first."""
+        found = join_labels([one.labels for one in self.stats])
+        if declared is None and not are_words(found):
+            return self, None
+        order = common_order([one.order for one in self.stats])
+        words = words_among(found, order, declared, learner)
+        self.shards.transform(grade, words=words)
+        stats = [replace(one, labels=np.sort(encode(one.labels, words))) for one in self.stats]
+        return replace(self, stats=stats), words
+
     def source(self) -> MemoryRows:
         """Return a source with one window, which stands for the rows of all shards."""
         return MemoryRows(self.form, self, None, n_features=self.n_features)
+
+
+def grade(shard: Shard, words: NDArray[Any]) -> Shard:
+    """Replace the labels of a shard by their places among words."""
+    return replace(shard, y=encode(shard.y, words))
 
 
 def check_numbers(X: Any) -> None:

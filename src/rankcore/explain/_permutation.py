@@ -21,7 +21,7 @@ from rankcore._core.queries import Queries, group_rows, take_queries
 from rankcore.explain._results import ExplanationResult, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
-from rankcore.metrics.scorers import ranking_scores
+from rankcore.metrics.scorers import ranking_scores, words_of
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
 
@@ -253,8 +253,8 @@ def _measure(
     """Return a function that measures each query or row, given rows after the preprocessing."""
     learner = explained.learner
     known: Any = getattr(learner, "ranks_", None)
-    in_words = known is not None and known.dtype.kind not in "biuf"
-    truth = encode(as_labels(y, n)[0], known) if in_words else y
+    words = words_of(learner)
+    truth = y if words is None else encode(as_labels(y, n)[0], words)
     if metric != RANK_LOSS:
 
         def by_query(X: Any) -> Floats:
@@ -267,11 +267,11 @@ def _measure(
             f'metric="{RANK_LOSS}" requires an ordinal learner, which predicts ranks; found '
             f"{type(learner).__name__}: use a ranking measure, such as ndcg@10"
         )
-    true = np.asarray(truth if in_words else as_labels(y, n)[0], dtype=np.float64)
+    true = np.asarray(as_labels(y, n)[0] if words is None else truth, dtype=np.float64)
 
     def by_row(X: Any) -> Floats:
         predicted = learner.predict(X)
-        found = encode(predicted, known) if in_words else predicted
+        found = predicted if words is None else encode(predicted, words)
         return np.abs(np.asarray(found, dtype=np.float64) - true)
 
     return by_row

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import read_model
 from rankcore._core.files import atomic_write, file_target
+from rankcore._core.labels import check_words
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.preprocessing import split_pipeline
 from rankcore._core.scoring import Scoring, no_scoring
@@ -61,7 +62,7 @@ from rankcore.io.steps import (
 METADATA = ("format", "version", "labels", "checksum")
 # Keys of a model; those of a contained model have its name as a prefix.
 OF_A_MODEL = (
-    "learner", "n_features", "parameters", "facts", "scaler", "steps", "query_column"
+    "learner", "n_features", "parameters", "facts", "scaler", "steps", "query_column", "grades"
 )  # fmt: skip
 SCORING = "scoring"
 # Maximum difference of scoring arrays and those of the learner, in units of the largest number.
@@ -233,6 +234,8 @@ class _Contents:
             self.steps += classes
         if hasattr(model, "query_column_"):
             found["query_column"] = json.dumps(model.query_column_)
+        if hasattr(model, "grades_"):
+            found["grades"] = json.dumps(model.grades_.tolist())
         if spec.feature_names is not None:
             own["feature_names"] = np.array(spec.feature_names, dtype=object)
         self.metadata.update({prefix + name: value for name, value in found.items()})
@@ -380,6 +383,8 @@ def _rebuild_model(
         if not isinstance(column, str):
             raise ValueError(f"query_column must be the name of a column; found {column!r}")
         model.query_column_ = column
+    if "grades" in metadata:
+        model.grades_ = check_words(read_json(metadata["grades"]), "grades")
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     elif "steps" in metadata:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.labels import as_grades
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
@@ -104,6 +105,7 @@ def auc_score(
     >>> round(rc.metrics.auc_score(y, s, ties="pessimistic"), 4)
     0.6667
     """
+    y_true, _ = as_grades(y_true, None)
     labels, scores = _numbers(y_true, "y_true"), _numbers(y_score, "y_score")
     check_rows(labels, scores)
     if not _is_finite(labels):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.ids import as_column
 from rankcore._core.inputs import reject_mask
+from rankcore._core.labels import as_grades
 from rankcore._core.numbers import Floats, as_reals, as_vector, check_lengths
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
@@ -62,7 +63,7 @@ class Judged:
 
 def judged(y_true: Any, y_score: Any, qid: Any, n_jobs: int | None = None) -> Judged:
     """Validate labels and scores, and group them by query."""
-    labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
+    labels, scores = as_vector(as_grades(y_true, None)[0], "y_true"), as_vector(y_score, "y_score")
     check_rows(labels, scores)
     return Judged(labels, scores, group_rows(qid, labels.size, n_jobs))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.labels import as_grades, check_words
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
@@ -182,14 +183,16 @@ def evaluate(
     docid: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
     unjudged: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Evaluate a ranking with several measures, sorting each query once.
 
     Parameters
     ----------
-    y_true : array-like of numbers, shape (n,)
-        True labels, higher for better; any finite numbers.
+    y_true : array-like, shape (n,)
+        True labels, higher for better: any finite numbers; or words in the order of ``classes`` or
+        of an ordered categorical, which are the grades 0, 1 ...
     y_score : array-like of numbers, shape (n,)
         Scores, higher for a better rank; finite. Compared as float64, unless a convention differs.
     qid : array-like, shape (n,), optional
@@ -221,6 +224,8 @@ def evaluate(
         True for a document that nobody judged; its label should be 0. Most measures treat it as not
         relevant; bpref, infAP and the shares of judged documents do not. None: all were judged. A
         label below 0 marks a document that was in the pool, but not in the judged sample.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first.
     n_jobs : int, optional
         Threads; -1 for one per processor. The values do not depend on it.
 
@@ -262,7 +267,9 @@ def evaluate(
         raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
     measures = {name: measure for given in names for name, measure in parse(given)}
     meant = resolve(convention)
-    data = judged(y_true, y_score, qid, n_jobs)
+    words = None if classes is None else check_words(classes)
+    labels, _ = as_grades(y_true, words, "evaluate")
+    data = judged(labels, y_score, qid, n_jobs)
     ids = data.queries.ids
     ranked = data.by_id(docid)
     kinds = {name: MEASURES[m.kind] for name, m in measures.items()}

@@ -46,7 +46,14 @@ class RankingScorer:
                 "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
             )
         scores = ranking_scores(estimator, X, qid)
-        found = evaluate(y, scores, qid=qid, metrics=self.metric, convention=self.convention)
+        found = evaluate(
+            y,
+            scores,
+            qid=qid,
+            metrics=self.metric,
+            convention=self.convention,
+            classes=words_of(estimator),
+        )
         (value,) = found.values()
         return value if greater_is_better(self.metric) else -value
 
@@ -79,7 +86,7 @@ class OrdinalScorer:
         By its ``predict`` or, for measures of probabilities, ``predict_proba``. Numbers that the
         estimator does not know, because a fold lacks them, have a probability of 1e-7.
         """
-        labels = _ranks_of_words(estimator)
+        labels = words_of(estimator)
         if self.metric in PROBABILITIES:
             function = PROBABILITIES[self.metric]
             is_no_loss = False
@@ -115,12 +122,12 @@ def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
     return ranks, with_unknown(table, of_classes, n_labels), np.arange(n_labels)
 
 
-def _ranks_of_words(estimator: Any) -> Any:
-    """Return the string labels of an estimator, lowest rank first; None for numbers."""
+def words_of(estimator: Any) -> Any:
+    """Return labels of an estimator that are words, lowest rank or grade first; None for others."""
     while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
         inside = getattr(estimator, "best_estimator_", None)
         estimator = estimator[-1] if inside is None else inside
-    ranks = getattr(estimator, "ranks_", None)
+    ranks = getattr(estimator, "ranks_", getattr(estimator, "grades_", None))
     return None if ranks is None or ranks.dtype.kind in "biuf" else ranks
 
 

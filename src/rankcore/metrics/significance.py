@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankcore._core.labels import as_grades, check_words
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
@@ -53,7 +54,8 @@ def compare(
         predicted labels, shape (n,), or probabilities of ranks, shape (n, k), with columns as
         ``predict_proba`` has them.
     y_true : array-like, shape (n,)
-        With ``qid``, numbers, higher for better. Otherwise ordered labels.
+        With ``qid``, numbers, higher for better, or words, as for `evaluate`. Otherwise ordered
+        labels.
     qid : array-like, shape (n,), optional
         The query of each row: rankings are compared over queries. None: predictions are compared
         over rows, which should be independent.
@@ -68,8 +70,8 @@ def compare(
     baseline : str, optional
         System to compare all others with; None: compare every pair.
     labels : array-like, shape (k,), optional
-        Without ``qid``: all labels, lowest rank first, as for `rank_loss`; ``ranks_`` of a model.
-        Required for words, unless ``y_true`` is an ordered categorical.
+        All labels, lowest rank first, as for `rank_loss`; ``ranks_`` of a model. Required for
+        words, unless ``y_true`` is an ordered categorical. With ``qid`` only for words.
     convention : str or Convention, optional
         Convention of gains, ties, queries without relevant documents and more: ``"sklearn"``,
         ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,
@@ -143,16 +145,16 @@ def compare(
             with _naming(system):
                 evaluations[system] = evaluate_rows(y_true, predicted, names, labels)
     else:
-        if labels is not None:
-            raise ValueError("labels belong to predictions of ranks; rankings of queries have none")
         names = ["ndcg@10", "map"] if names is None else names
+        words = None if labels is None else check_words(labels, "labels")
+        truth, _ = as_grades(y_true, words, "compare")
         meant = resolve(convention)
         for name in names:
             parse(name)  # here, so that the error names no system
         for system, s in scores.items():
             with _naming(system):
                 evaluations[system] = evaluate(
-                    y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
+                    truth, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
                 )
     return compare_evaluations(
         evaluations,

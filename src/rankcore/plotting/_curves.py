@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_curve
 
+from rankcore._core.labels import as_grades
 from rankcore._core.numbers import as_vector
 from rankcore._core.queries import Queries, group_rows
 from rankcore.metrics.auc import auc_score
@@ -73,7 +74,7 @@ def plot_roc(
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
+    labels, scores = as_vector(as_grades(y_true, None)[0], "y_true"), as_vector(y_score, "y_score")
     if qid is None:
         ax = ax or new_axes(4.6, 4.6)
         _pooled_roc(ax, labels, scores, rel, name)

@@ -19,7 +19,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.frames import frame_of
-from rankcore._core.labels import as_relevance
+from rankcore._core.labels import WORDS, as_grades, as_relevance, check_words
 from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.monitor import Callback
 from rankcore._core.numbers import Floats
@@ -65,8 +65,9 @@ class Ranker(SerializableMixin, BaseEstimator):
     query, 0 if none were given.
     """
 
-    _constraints: ClassVar[Constraints] = {"eval_metric": METRICS}
+    _constraints: ClassVar[Constraints] = {"eval_metric": METRICS, "classes": WORDS}
     n_features_in_: int
+    classes: ArrayLike | None
     early_stopping_rounds: int | None
     eval_metric: Any
     _figures: tuple[str, ...]
@@ -114,9 +115,10 @@ class Ranker(SerializableMixin, BaseEstimator):
             ``kernel="precomputed"`` of `RankSVM`, the kernel matrix, shape (n_samples, n_samples).
             Rows on disk, from `rankcore.datasets.open_rows`, include their labels and queries:
             `RankBoost` uses a row cache, `RankSVM` reads all rows into memory.
-        y : array-like of numbers, shape (n_samples,)
+        y : array-like, shape (n_samples,)
             Labels, higher for more relevant: any real numbers, from 0 to 60 with a ``pair_weight``
-            of NDCG. Optional with ``pairs``.
+            of NDCG; or words in the order of ``classes`` or of an ordered categorical. Optional
+            with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             Query of each row, of any type and in any order, or the name of a column of a DataFrame
             X; by default, a column named "qid" if X has one. None: all rows belong to one query.
@@ -171,17 +173,20 @@ class Ranker(SerializableMixin, BaseEstimator):
         self._check_params()
         column = self._column_of_fit(qid)
         held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
+        y, words = self._graded(y, X, unused=pairs is not None)
+        held_out = self._graded_sets(held_out, words)
         data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out, column)
+        fitted = self._with_names(column, words)
         if propensity is not None:
             balanced = getattr(self, "balance", None) == "query"
             data = weigh_clicks(data, propensity, position, weigh_queries=balanced)
         elif position is not None:
-            self._fit_with_positions(data, position, callbacks)
-            self._remember(column)
+            fitted._fit_with_positions(data, position, callbacks)
+            self._replace_with(fitted)
             return self
-        self._fit(data, callbacks)
-        self.__dict__.pop("position_effect_", None)  # of an earlier fit
-        self._remember(column)
+        fitted._fit(data, callbacks)
+        fitted.__dict__.pop("position_effect_", None)  # of an earlier fit
+        self._replace_with(fitted)
         return self
 
     def _column_of_fit(self, qid: Any) -> str | None:
@@ -190,11 +195,53 @@ class Ranker(SerializableMixin, BaseEstimator):
             return qid
         return vars(self).get("query_column_") if getattr(self, "warm_start", False) else None
 
-    def _remember(self, column: str | None) -> None:
-        """Keep the name of the column of queries, which predictions then remove from frames."""
-        self.__dict__.pop("query_column_", None)
-        if column is not None:
-            self.query_column_ = column
+    def _with_names(self, column: str | None, words: NDArray[Any] | None) -> Self:
+        """Return a copy with the column of queries and the words of a fit, if there are any."""
+        named = copy(self)
+        for name, value in (("query_column_", column), ("grades_", words)):
+            named.__dict__.pop(name, None)  # of an earlier fit
+            if value is not None:
+                named.__dict__[name] = value
+        return named
+
+    def _graded(
+        self, y: Any, X: Any, *, unused: bool = False, continues: bool | None = None
+    ) -> tuple[Any, NDArray[Any] | None]:
+        """Return the labels of a fit as numbers, and the words that they replace, lowest first.
+
+        ``unused`` labels are those of a fit that learns listed pairs. A model that ``continues``,
+        by default with ``warm_start``, keeps its words.
+        """
+        words = None if self.classes is None else check_words(self.classes)
+        if words is not None and isinstance(X, RowBlocks):
+            raise ValueError("labels of rows on disk are numbers, which are grades: omit classes")
+        if continues is None:
+            continues = bool(getattr(self, "warm_start", False))
+        before = vars(self).get("grades_")
+        begun = continues and self.__sklearn_is_fitted__()
+        if begun and words is None:
+            words = before
+        name = type(self).__name__
+        if y is not None and not unused:
+            y, words = as_grades(y, words, name)
+        same = words is before or (
+            words is not None and before is not None and np.array_equal(words, before)
+        )
+        if begun and not same:
+            known = "numbers" if before is None else f"the words {before.tolist()}, lowest first"
+            raise ValueError(
+                f"{name} continues a model whose labels are {known}; found "
+                f"{'numbers' if words is None else words.tolist()}: pass the same labels, or fit "
+                "a new model"
+            )
+        return y, words
+
+    def _graded_sets(
+        self, held_out: Sequence[HeldOut], words: NDArray[Any] | None
+    ) -> list[HeldOut]:
+        """Replace labels of held-out rows that are words by grades."""
+        name = type(self).__name__
+        return [replace(one, y=as_grades(one.y, words, name)[0]) for one in held_out]
 
     @abstractmethod
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
@@ -307,8 +354,9 @@ class Ranker(SerializableMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like of numbers, shape (n_samples,)
-            True labels, higher for more relevant.
+        y : array-like, shape (n_samples,)
+            True labels, higher for more relevant: numbers, or words if the model was fitted to
+            these.
         sample_weight : array-like, optional
             Weights of queries in the mean, shape (n_queries,), in order of first appearance; or of
             rows, shape (n_samples,): the weight of a query is the mean of its rows'.
@@ -330,6 +378,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, queries = self._rows_in_queries(X, qid, group, "score")
+        y, _ = as_grades(y, vars(self).get("grades_"))
         labels = as_relevance(y, rows.n_rows)
         weights = query_weights(sample_weight, queries)
         return measure(SCORE, labels, self._scores(rows, queries), queries, weights)

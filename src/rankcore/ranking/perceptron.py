@@ -121,6 +121,9 @@ class PairwisePerceptron(Ranker):
         Seed of ``shuffle``. The same seed gives the same model on every platform.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first: they are the grades 0, 1 ... By default those of
+        an ordered categorical y. Labels that are numbers are grades themselves.
 
     Attributes
     ----------
@@ -144,6 +147,8 @@ class PairwisePerceptron(Ranker):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    grades_ : ndarray of str, shape (n_grades,)
+        Words that y had as labels, lowest first; only if it had words.
     query_column_ : str
         Column of queries that ``fit`` named by a string; predictions remove it from data frames.
 
@@ -244,6 +249,7 @@ class PairwisePerceptron(Ranker):
         memory_limit: int = 2**31,
         random_state: Seed | None = None,
         verbose: int = 0,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.variant = variant
         self.committee_size = committee_size
@@ -261,6 +267,7 @@ class PairwisePerceptron(Ranker):
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     # ---------------------------------------------------------------- learning
 
@@ -305,8 +312,9 @@ class PairwisePerceptron(Ranker):
         X : array-like or scipy sparse, shape (n_samples, n_features)
             Finite. CSR and C-ordered float32 or float64 arrays are not copied: do not change them
             before the call returns.
-        y : array-like of numbers, shape (n_samples,), optional
-            Labels, higher for more relevant. Optional with ``pairs``.
+        y : array-like, shape (n_samples,), optional
+            Labels, higher for more relevant: numbers, or words as in `fit`, in the order of the
+            first call. Optional with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             Query of each row, of any type and in any order, or the name of a column of a DataFrame
             X; by default, a column named "qid" if X has one. None: all rows belong to one query.
@@ -334,12 +342,24 @@ class PairwisePerceptron(Ranker):
             depends on has changed. A failed or interrupted call does not change the estimator.
         """
         unchecked: Any = X
-        given = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
-        return self._learn_more(given, qid, group)
-
-    def _learn_more(self, given: Window, qid: Any, group: Any = None, follow: bool = True) -> Self:
-        """Learn the queries of a window; ``follow`` their deviations, or keep the factors."""
         self._check_params()
+        y, words = self._graded(y, X, unused=pairs is not None, continues=True)
+        given = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
+        return self._learn_more(given, qid, group, words=words)
+
+    def _learn_more(
+        self,
+        given: Window,
+        qid: Any,
+        group: Any = None,
+        *,
+        words: NDArray[Any] | None = None,
+        follow: bool = True,
+    ) -> Self:
+        """Learn the queries of a window; ``follow`` their deviations, or keep the factors.
+
+        Labels are numbers, which replace ``words``.
+        """
         if isinstance(self.quality, str):
             raise ValueError(
                 f"{type(self).__name__}: quality must be None or a function of weights in "
@@ -370,8 +390,7 @@ class PairwisePerceptron(Ranker):
         for start, stop in parts:
             data = bind_pairs(fitted, pairing, rows)
             run_pass(fitted, data, pairing, np.arange(start, stop), self._quality(None))
-        fitted._remember(column)
-        self._replace_with(fitted)
+        self._replace_with(fitted._with_names(column, words))
         return self
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:

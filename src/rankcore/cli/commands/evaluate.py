@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.options import JsonOption, LabelledLayout, QuietOption
+from rankcore.cli.options import (
+    ClassesOption,
+    JsonOption,
+    LabelledLayout,
+    QuietOption,
+    listed_labels,
+)
 from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import label_text, print_facts, print_table
 
@@ -63,6 +69,7 @@ def evaluate(
         int | None,
         typer.Option("--depth", "-M", min=1, help="Maximum number of documents per query."),
     ] = None,
+    classes: ClassesOption = None,
     compare: Annotated[
         list[Path] | None,
         Reads(),
@@ -82,6 +89,8 @@ def evaluate(
             "to a file; judgments and data may come from -"
         )
     if runs.is_run(model):
+        if classes is not None:
+            raise ValueError(f"{model} is a TREC run, whose judgments are numbers: omit --classes")
         report = runs.evaluate_runs(
             [model, *(compare or [])],
             data,
@@ -113,15 +122,16 @@ def evaluate(
     names = runs.distinct(paths) if compare else [str(model)]
     if metric or all(one.ranks_queries for one in models):
         rows.check_queries(data)
-        meaning = resolve(convention, rel=rel)
+        meaning, words = resolve(convention, rel=rel), listed_labels(classes)
         evaluations = {
-            name: ranking_measures(learned, replace(rows, X=X), metric, meaning)
+            name: ranking_measures(learned, replace(rows, X=X), metric, meaning, words)
             for name, (learned, X) in zip(names, both, strict=True)
         }
         _print_rankings(evaluations, per_query, as_json, rows.y.size)
-    elif convention is not None or rel is not None or per_query:
+    elif convention is not None or rel is not None or per_query or classes is not None:
         raise ValueError(
-            "--convention, --rel and --per-query require a ranking measure: name one with -m"
+            "--convention, --rel, --per-query and --classes require a ranking measure: name one "
+            "with -m"
         )
     else:
         _print_ordinal(dict(zip(names, both, strict=True)), rows.y, data, as_json)

@@ -15,9 +15,9 @@ from rankcore._core.files import atomic_write
 from rankcore.cli.options import (
     DataArgument,
     JsonOption,
-    LabelledLayout,
     Layout,
     ModelArgument,
+    NamedLayout,
     QuietOption,
 )
 from rankcore.cli.paths import Writes
@@ -62,7 +62,7 @@ def explain(
     plot: Annotated[
         Path | None, Writes(), typer.Option(help="Also plot to this PNG, SVG or PDF file.")
     ] = None,
-    layout: LabelledLayout,
+    layout: NamedLayout,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,9 +109,11 @@ def _explained(path: Path, data: str, layout: Layout, selection: Selection, quie
     loaded = model.whole
     X = model.takes(read.X)
     pair = selection.pair
-    names = model.names or [
-        f"feature {j + (not layout.zero_based)}" for j in range(model.learned.n_features_in_)
-    ]
+    names = (
+        layout.listed_names
+        or model.names
+        or [f"feature {j + (not layout.zero_based)}" for j in range(model.learned.n_features_in_)]
+    )
     if selection.row is not None:
         if selection.row > X.shape[0]:
             raise ValueError(

@@ -102,17 +102,17 @@ def train(
     choice.check()
     if [*data, held_out.valid].count("-") > 1:
         raise ValueError("standard input can be read once: name files for the others")
-    source = Source(data, layout, streaming, held_out.valid)
+    source = Source(data, layout, streaming, held_out.valid, choice.classes)
     if source.on_disk and calibrate is not None:
         raise ValueError("--calibrate requires all rows in memory; found a stream")
     if checkpoint.checkpoint is not None and calibrate is not None:
         raise ValueError("--calibrate makes several fits, of which --checkpoint cannot save one")
 
     import rankcore
+    from rankcore.cli.models import name_features
     from rankcore.cli.rows import same_width
     from rankcore.io.scaled import with_scaler
 
-    classes = streaming.labels()
     with progress_bar(quiet) as bar:
         start = perf_counter()
         rows = source.open(bar).weighted(weights)
@@ -130,11 +130,12 @@ def train(
         known = checkpoint.load(estimator)
         estimator, resuming = _resumed(estimator, known)
         callbacks = [*shown, *saving, *resuming]
-        fit(estimator, learner, rows, *valid, callbacks=callbacks, classes=classes)
+        fit(estimator, learner, rows, *valid, callbacks=callbacks)
         seconds = perf_counter() - start
         if known is not None and "warm_start" in estimator.get_params():
             estimator.set_params(warm_start=False)
-        rankcore.save(with_scaler(scaler, estimator), output)
+        model = name_features(with_scaler(scaler, estimator), layout.listed_names)
+        rankcore.save(model, output)
     facts: dict[str, Any] = {"model": learner.name}
     if choice.name is None:
         facts["chosen_because"] = rows.origin_of_queries

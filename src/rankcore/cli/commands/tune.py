@@ -14,6 +14,7 @@ import typer
 
 from rankcore.cli.learning import Choice, fit
 from rankcore.cli.options import (
+    ClassesOption,
     JsonOption,
     Layout,
     ManyDataArgument,
@@ -99,6 +100,7 @@ def tune(
     scale: ScaleOption = Scale.NONE,
     weights: WeightsOption = None,
     seed: SeedOption = 0,
+    classes: ClassesOption = None,
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -109,7 +111,7 @@ def tune(
     except ModuleNotFoundError as error:
         raise ValueError("tune requires Optuna: pip install 'rankcore[tune]'") from error
 
-    choice = Choice(seed=seed, set_=set_)
+    choice = Choice(seed=seed, set_=set_, classes=classes)
     choice.check()
     metric = _one(metric)
     for name in model or []:
@@ -117,6 +119,7 @@ def tune(
         check_space(name)
 
     import rankcore
+    from rankcore.cli.models import name_features
     from rankcore.cli.rows import read, read_many, same_width
     from rankcore.io.scaled import with_scaler
 
@@ -145,7 +148,8 @@ def tune(
         best = search.run(max_trials)
         learner, drawn = task.drawn(best)
         scaler, estimator, _ = task.on_all(learner, drawn)
-        rankcore.save(with_scaler(scaler, estimator), output)
+        named = name_features(with_scaler(scaler, estimator), layout.listed_names)
+        rankcore.save(named, output)
     facts = {
         "trials": search.n_finished,
         "model": learner.name,
@@ -250,6 +254,7 @@ class _Task:
             "metric": self.metric,
             "scale": str(self.scale),
             "seed": self.choice.seed,
+            "classes": self.choice.classes,
             "set": self.choice.set_ or [],
             "folds": self.folds if self.held_out is None else None,
             "rows": self.rows.n_rows,

@@ -82,6 +82,9 @@ class RankSVMCV(Ranker):
         within ``tol`` the model does not depend on it.
     verbose : int, default=0
         Print one line every ``verbose`` steps; 0 prints none.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first: they are the grades 0, 1 ... By default those of
+        an ordered categorical y. Labels that are numbers are grades themselves.
 
     Attributes
     ----------
@@ -103,6 +106,8 @@ class RankSVMCV(Ranker):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    grades_ : ndarray of str, shape (n_grades,)
+        Words that y had as labels, lowest first; only if it had words.
     query_column_ : str
         Only if ``qid`` named a column; frames to predict may have it.
 
@@ -156,6 +161,7 @@ class RankSVMCV(Ranker):
         n_jobs: int | None = None,
         random_state: Seed | None = None,
         verbose: int = 0,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -173,6 +179,7 @@ class RankSVMCV(Ranker):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     def fit(  # type: ignore[override]
         self,
@@ -202,7 +209,9 @@ class RankSVMCV(Ranker):
         """
         self._check_params()
         Cs = as_cs(self.Cs)
+        y, words = self._graded(y, X)
         model = RankSVM(**self._params(float(Cs[0])))
+        model = model._with_names(qid if isinstance(qid, str) else None, words)
         data = RankingData(X, y, qid, group, sample_weight)
         source: Any = ranking_source(data, as_rows=model._as_rows)
         X, rows = source.given, source.window.rows
@@ -238,7 +247,6 @@ class RankSVMCV(Ranker):
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
         with Problem(model, rows, everything, source.weighted, of_all) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
-        chosen._remember(qid if isinstance(qid, str) else None)
         self._become_chosen(chosen, Cs, values, best)
         return self
 
@@ -256,7 +264,7 @@ class RankSVMCV(Ranker):
         return whole_folds(splitter.split(X, labels, numbers), queries, numbers)
 
     def _become_chosen(self, chosen: RankSVM, Cs: Floats, values: Floats, best: int) -> None:
-        of_chosen = ("feature_names_in_", "query_column_")  # which may lack them
+        of_chosen = ("feature_names_in_", "query_column_", "grades_")  # which may lack them
         fresh = {k: v for k, v in vars(self).items() if k not in of_chosen}
         fresh |= {
             "best_estimator_": chosen,

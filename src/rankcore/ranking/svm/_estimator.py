@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
@@ -127,6 +127,9 @@ class RankSVM(Ranker):
         within ``tol`` the model does not depend on it.
     verbose : int, default=0
         Print one line every ``verbose`` steps; 0 prints none.
+    classes : array-like of str, shape (n_grades,), optional
+        Labels that are words, lowest grade first: they are the grades 0, 1 ... By default those of
+        an ordered categorical y. Labels that are numbers are grades themselves.
 
     Attributes
     ----------
@@ -151,6 +154,8 @@ class RankSVM(Ranker):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    grades_ : ndarray of str, shape (n_grades,)
+        Words that y had as labels, lowest first; only if it had words.
     query_column_ : str
         Column of queries that ``fit`` named by a string; predictions remove it from data frames.
 
@@ -224,6 +229,7 @@ class RankSVM(Ranker):
         n_jobs: int | None = None,
         random_state: Seed | None = None,
         verbose: int = 0,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -241,6 +247,7 @@ class RankSVM(Ranker):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     # ---------------------------------------------------------------- learning
 

@@ -93,8 +93,9 @@ def ranksvm_path(
         before the call returns. With ``kernel="precomputed"``, the kernel matrix, shape (n_samples,
         n_samples). Rows on disk, from `rankcore.datasets.open_rows`, include their labels and
         queries, and are read into memory.
-    y : array-like of numbers, shape (n_samples,), optional
-        Labels, higher for more relevant: any real numbers. Optional with ``pairs``.
+    y : array-like, shape (n_samples,), optional
+        Labels, higher for more relevant: any real numbers, or words in the order of ``classes`` or
+        of an ordered categorical. Optional with ``pairs``.
     qid : array-like, shape (n_samples,), or str, optional
         Query of each row, of any type and in any order, or the name of a column of a DataFrame
         X; by default, a column named "qid" if X has one. None: all rows belong to one query.
@@ -154,6 +155,9 @@ def ranksvm_path(
     model._check_params()
     column = qid if isinstance(qid, str) else None
     held_out = held_out_sets(eval_set, eval_qid=eval_qid, eval_group=eval_group, column=column)
+    y, words = model._graded(y, X, unused=pairs is not None)
+    held_out = model._graded_sets(held_out, words)
+    model = model._with_names(column, words)
     data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
     source: Any = ranking_source(data, as_rows=model._as_rows)
     rows = source.window.rows
@@ -164,7 +168,6 @@ def ranksvm_path(
     fitted, values = [], []
     with Problem(model, rows, pairing, source.weighted, factors) as problem:
         for one in along(shadow, problem, values_of_c):
-            one._remember(column)
             fitted.append(one)
             if held is None:
                 continue
