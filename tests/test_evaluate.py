@@ -260,3 +260,8 @@ def test_text_names_the_order_of_ties_that_was_used(convention, text, with_ids):
         ordered = [[column[i] for i in rows] for column in (y, qid)]
         expected = evaluate(ordered[0], s, qid=ordered[1], metrics="mrr", convention="ranx")
         assert by_id["mrr"] == expected["mrr"]
+
+
+def test_several_measures_in_one_name_are_listed():
+    with pytest.raises(ValueError, match="each measure on its own, as 'ndcg@5,10', 'map'"):
+        evaluate([1, 0], [2, 1], metrics="ndcg@5,10, map")

@@ -524,7 +524,7 @@ def test_pairs_of_queries_are_balanced_by_query():
         ({"y": np.arange(30), "qid": np.arange(30)}, "check qid"),
         ({"y": np.arange(30), "qid": np.arange(29)}, "qid must name the query of each of the 30"),
         ({"y": np.r_[np.nan, np.arange(29)]}, "NaN"),
-        ({"y": np.array(["a", "b"] * 15)}, "must be numbers, higher"),
+        ({"y": np.array(["a", "b"] * 15)}, "string labels have no order"),
         ({}, "requires y"),
     ],
 )

@@ -1,7 +1,7 @@
 """Interleaved lists and credits of many impressions of the same rankings: rankcore_interleave.h."""
 
 from cpython.exc cimport PyErr_Occurred
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef extern from *:
     """
@@ -34,8 +34,9 @@ cdef extern from "rankcore_interleave.h" nogil:
         const rc_rankings *R, int32_t length, uint64_t seed, int64_t *shown, int32_t *owners)
     void rc_interleave_weights(double tau, int64_t n, double *weights)
     int32_t rc_interleave_probabilistic(
-        const rc_rankings *R, const double *weights, int32_t length, uint64_t seed, uint8_t *taken,
+        const rc_rankings *R, const double *weights, int32_t length, uint64_t seed, double *room,
         int64_t *shown, int32_t *owners)
+    int64_t rc_interleave_room(const rc_rankings *R)
     int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
     int32_t rc_credit_owners(
         const int32_t *owners, const double *clicks, int32_t n, int32_t n_rankings, double *credit)
@@ -43,7 +44,7 @@ cdef extern from "rankcore_interleave.h" nogil:
         const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, double *credit)
     int32_t rc_credit_probabilistic(
         const rc_rankings *R, const double *weights, const int64_t *shown, const double *clicks,
-        int32_t n, uint8_t *taken, double *credit)
+        int32_t n, double *room, double *credit)
     int32_t rc_credit_places(
         const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, int32_t kind,
         double *credit)
@@ -63,7 +64,7 @@ cdef rc_rankings _rankings(
     const int64_t[::1] documents,
     const int64_t[::1] offsets,
     const double[::1] weights,
-    const uint8_t[::1] taken,
+    const double[::1] room,
 ) except *:
     """Check the rankings, and the arrays that probabilistic interleaving reads and writes."""
     cdef rc_rankings R
@@ -84,16 +85,16 @@ cdef rc_rankings _rankings(
         if offsets[r] > offsets[r + 1]:
             raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
         longest = max(longest, offsets[r + 1] - offsets[r])
-    if method == PROBABILISTIC and (
-        weights.shape[0] < longest or taken.shape[0] < max(offsets[n], 1)
-    ):
-        raise ValueError(
-            f"weights has {weights.shape[0]} entries and taken {taken.shape[0]}; the rankings "
-            f"require {longest} and {offsets[n]}"
-        )
     R.documents = &documents[0] if documents.shape[0] else NULL
     R.offsets = &offsets[0]
     R.n_rankings = <int32_t> (offsets.shape[0] - 1)
+    if method == PROBABILISTIC and (
+        weights.shape[0] < max(longest, 1) or room.shape[0] < rc_interleave_room(&R)
+    ):
+        raise ValueError(
+            f"weights has {weights.shape[0]} entries and room {room.shape[0]}; the rankings "
+            f"require {max(longest, 1)} and {rc_interleave_room(&R)}"
+        )
     return R
 
 
@@ -113,12 +114,24 @@ def place_weights(double tau, double[::1] weights not None):
     rc_interleave_weights(tau, weights.shape[0], &weights[0])
 
 
+def n_room(const int64_t[::1] offsets not None):
+    """Return the number of entries of `room` for rankings with these ascending offsets."""
+    cdef rc_rankings R
+    cdef int64_t r
+    for r in range(offsets.shape[0] - 1):
+        if offsets[r] > offsets[r + 1]:
+            raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
+    R.offsets = &offsets[0]
+    R.n_rankings = <int32_t> (offsets.shape[0] - 1)
+    return rc_interleave_room(&R)
+
+
 def draw(
     int method,
     const int64_t[::1] documents not None,
     const int64_t[::1] offsets not None,
     const double[::1] weights not None,
-    uint8_t[::1] taken not None,
+    double[::1] room not None,
     const uint64_t[::1] seeds not None,
     int64_t[:, ::1] shown not None,
     int32_t[:, ::1] owners not None,
@@ -126,9 +139,9 @@ def draw(
 ):
     """Write a list for each seed, of at most as many documents as `shown` has columns, one or more.
 
-    `weights` has the longest ranking's length and `taken` that of `documents`, one at least.
+    `weights` has the longest ranking's length, one at least, and `room` that of `n_room`.
     """
-    cdef rc_rankings R = _rankings(method, documents, offsets, weights, taken)
+    cdef rc_rankings R = _rankings(method, documents, offsets, weights, room)
     cdef int32_t length = <int32_t> shown.shape[1]
     cdef int64_t i, n = seeds.shape[0]
     if (
@@ -151,7 +164,7 @@ def draw(
                     &R, length, seeds[i], &shown[i, 0], &owners[i, 0])
             else:
                 lengths[i] = rc_interleave_probabilistic(
-                    &R, &weights[0], length, seeds[i], &taken[0], &shown[i, 0], &owners[i, 0])
+                    &R, &weights[0], length, seeds[i], &room[0], &shown[i, 0], &owners[i, 0])
             raise_error(length)
 
 
@@ -175,7 +188,7 @@ def credit(
     const int64_t[::1] documents not None,
     const int64_t[::1] offsets not None,
     const double[::1] weights not None,
-    uint8_t[::1] taken not None,
+    double[::1] room not None,
     const int64_t[:, ::1] shown not None,
     const int32_t[:, ::1] owners not None,
     const int32_t[::1] lengths not None,
@@ -183,7 +196,7 @@ def credit(
     double[:, ::1] found not None,
 ):
     """Write the credit of each ranker in each impression."""
-    cdef rc_rankings R = _rankings(method, documents, offsets, weights, taken)
+    cdef rc_rankings R = _rankings(method, documents, offsets, weights, room)
     cdef int64_t i, n = shown.shape[0], width = shown.shape[1]
     if (
         method == PREFIXES
@@ -205,7 +218,7 @@ def credit(
                 rc_credit_balanced(&R, &shown[i, 0], &clicks[i, 0], lengths[i], &found[i, 0])
             elif method == PROBABILISTIC:
                 rc_credit_probabilistic(
-                    &R, &weights[0], &shown[i, 0], &clicks[i, 0], lengths[i], &taken[0],
+                    &R, &weights[0], &shown[i, 0], &clicks[i, 0], lengths[i], &room[0],
                     &found[i, 0])
             else:
                 rc_credit_places(

@@ -6,7 +6,7 @@ extern "C" {
 #endif
 
 int32_t probe_list(int32_t method, const rc_rankings *R, const double *weights, int32_t length,
-                   uint64_t seed, uint8_t *taken, int64_t *shown, int32_t *owners)
+                   uint64_t seed, double *room, int64_t *shown, int32_t *owners)
 {
     switch (method) {
     case 0:
@@ -14,7 +14,7 @@ int32_t probe_list(int32_t method, const rc_rankings *R, const double *weights, 
     case 1:
         return rc_interleave_balanced(R, length, seed, shown, owners);
     case 2:
-        return rc_interleave_probabilistic(R, weights, length, seed, taken, shown, owners);
+        return rc_interleave_probabilistic(R, weights, length, seed, room, shown, owners);
     default:
         return rc_interleave_prefixes(R, length, seed, shown, owners);
     }
@@ -22,7 +22,7 @@ int32_t probe_list(int32_t method, const rc_rankings *R, const double *weights, 
 
 int32_t probe_credit(int32_t method, const rc_rankings *R, const double *weights,
                      const int64_t *shown, const int32_t *owners, const double *clicks, int32_t n,
-                     uint8_t *taken, double *credit)
+                     double *room, double *credit)
 {
     switch (method) {
     case 0:
@@ -30,7 +30,7 @@ int32_t probe_credit(int32_t method, const rc_rankings *R, const double *weights
     case 1:
         return rc_credit_balanced(R, shown, clicks, n, credit);
     case 2:
-        return rc_credit_probabilistic(R, weights, shown, clicks, n, taken, credit);
+        return rc_credit_probabilistic(R, weights, shown, clicks, n, room, credit);
     default:
         return rc_credit_places(R, shown, clicks, n, RC_CREDIT_INVERSE, credit);
     }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from rankcore._ext import interleave
 from rankcore.interleaving import Balanced, Optimized, Probabilistic, TeamDraft
 from test_c_header import C99, COMPILERS, SOURCES, STRICT, build, pytestmark, run  # noqa: F401
 
@@ -79,14 +80,14 @@ def test_lists_and_credits_are_pythons(probe, number):
         R = Rankings(documents.ctypes.data, offsets.ctypes.data, len(rankings))
         weights = np.empty(15)
         probe.probe_weights(getattr(method, "tau", 3.0), 15, weights.ctypes.data)
-        taken = np.full(documents.size + 1, 7, np.uint8)
+        room = np.full(interleave.n_room(offsets) + 1, 7.5)
         shown, owners = np.full(11, -7, np.int64), np.full(11, -7, np.int32)
         length = probe.probe_list(
-            code, ctypes.addressof(R), weights.ctypes.data, 10, seed, taken.ctypes.data,
+            code, ctypes.addressof(R), weights.ctypes.data, 10, seed, room.ctypes.data,
             shown.ctypes.data, owners.ctypes.data,
         )  # fmt: skip
         assert shown[length:].tolist() == owners[length:].tolist() == [-7] * (11 - length)
-        assert taken[-1] == 7  # nothing is written behind the last
+        assert room[-1] == 7.5  # nothing is written behind the last
         if code < 3:
             assert shown[:length].tolist() == expected.documents
             assert owners[:length].tolist() == expected.owners.tolist()
@@ -95,7 +96,7 @@ def test_lists_and_credits_are_pythons(probe, number):
         credit = np.full(len(rankings) + 1, np.nan)
         code_of_credit = probe.probe_credit(
             code, ctypes.addressof(R), weights.ctypes.data, shown.ctypes.data, owners.ctypes.data,
-            clicks.ctypes.data, n, taken.ctypes.data, credit.ctypes.data,
+            clicks.ctypes.data, n, room.ctypes.data, credit.ctypes.data,
         )  # fmt: skip
         assert code_of_credit == 0
         assert np.isnan(credit[-1])
@@ -113,14 +114,10 @@ def test_credit_rejects_too_many_rankings(probe, code, number):
     documents, offsets = np.arange(number + 1), np.arange(number + 1)
     R = Rankings(documents.ctypes.data, offsets.ctypes.data, number)
     weights, clicks, credit = np.ones(1), np.ones(1), np.full(number + 1, np.nan)
-    shown, owners, taken = (
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int32),
-        np.zeros(number + 1, np.uint8),
-    )
+    shown, owners, room = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(5 * number + 5)
     found = probe.probe_credit(
         code, ctypes.addressof(R), weights.ctypes.data, shown.ctypes.data, owners.ctypes.data,
-        clicks.ctypes.data, 1, taken.ctypes.data, credit.ctypes.data,
+        clicks.ctypes.data, 1, room.ctypes.data, credit.ctypes.data,
     )  # fmt: skip
     assert found == BAD
     assert np.isnan(credit).all()

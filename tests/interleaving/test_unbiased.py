@@ -20,7 +20,7 @@ def simulated(method, rankings, length, by_document):
     n = RUNS
     shown = np.zeros((n, length), np.int64)
     owners, lengths = np.zeros((n, length), np.int32), np.zeros(n, np.int32)
-    scratch = np.empty(numbered.documents.size, np.uint8)
+    scratch = np.empty(interleave.n_room(numbered.offsets))
     weights = Probabilistic()._weights(numbered)
     seeds = np.arange(n, dtype=np.uint64)
     common = numbered.documents, numbered.offsets, weights, scratch

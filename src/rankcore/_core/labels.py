@@ -295,6 +295,15 @@ def words_among(
     return find_classes(labels, str(learner)) if known is None else known
 
 
+def words_of(estimator: Any) -> Any:
+    """Return labels of an estimator that are words, lowest rank or grade first; None for others."""
+    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
+        inside = getattr(estimator, "best_estimator_", None)
+        estimator = estimator[-1] if inside is None else inside
+    ranks = getattr(estimator, "ranks_", getattr(estimator, "grades_", None))
+    return None if ranks is None or ranks.dtype.kind in "biuf" else ranks
+
+
 def as_relevance(y: Any, n_rows: int) -> Floats:
     """Convert labels to finite numbers; raise ValueError for integers beyond float64.
 

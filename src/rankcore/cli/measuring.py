@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from rankcore._core.labels import encode, find_classes
+from rankcore._core.labels import encode, find_classes, words_of
 from rankcore.cli.learning import fit
 from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows
 from rankcore.cli.scaling import Scale, on_scale
 from rankcore.metrics import Convention, Evaluation, accuracy_within, evaluate, rank_loss
-from rankcore.metrics.scorers import ranking_scores, words_of
+from rankcore.metrics.scorers import ranking_scores
 from rankcore.model_selection import QueryKFold
 
 Part = tuple[np.ndarray, np.ndarray]

@@ -14,14 +14,14 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.frames import frame_of
 from rankcore._core.inputs import n_rows_of
-from rankcore._core.labels import as_labels, encode
+from rankcore._core.labels import as_labels, encode, words_of
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows, take_queries
 from rankcore.explain._results import ExplanationResult, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
-from rankcore.metrics.scorers import ranking_scores, words_of
+from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
 

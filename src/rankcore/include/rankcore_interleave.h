@@ -195,62 +195,165 @@ static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
     }
 }
 
-/* Sum of the weights of the remaining documents of a ranking. */
-static inline double rc_interleave_left_(const rc_rankings *R, int32_t r, const double *weights,
-                                         const uint8_t *taken)
+/* Leaves of the tree of sums of n weights: a power of two. */
+static inline int64_t rc_interleave_leaves_(int64_t n)
 {
-    const int64_t first = R->offsets[r], n = R->offsets[r + 1] - first;
-    double total = 0.0;
+    int64_t leaves = 1;
+    while (leaves < n)
+        leaves *= 2;
+    return leaves;
+}
+
+/* Number of doubles of scratch for probabilistic lists and credits. O(rankings log documents). */
+static inline int64_t rc_interleave_room(const rc_rankings *R)
+{
+    int64_t room = R->offsets[R->n_rankings] - R->offsets[0];
+    int32_t r;
+    for (r = 0; r < R->n_rankings; r++)
+        room += 2 * rc_interleave_leaves_(R->offsets[r + 1] - R->offsets[r]);
+    return room;
+}
+
+/* Remaining documents of rankings. */
+typedef struct rc_interleave_left_ {
+    double *order;                              /* places in documents, by ascending document */
+    double *sums[RC_INTERLEAVE_MAX_RANKINGS];   /* node i is the sum of nodes 2 i and 2 i + 1 */
+    int64_t leaves[RC_INTERLEAVE_MAX_RANKINGS]; /* place p is node leaves + p; node 1 is the sum */
+} rc_interleave_left_;
+
+/* Restores the heap of `order`, of n places, below i. */
+static inline void rc_interleave_sift_(const int64_t *documents, double *order, int64_t i,
+                                       int64_t n)
+{
+    const double moved = order[i];
+    int64_t child;
+    for (; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n &&
+            documents[(int64_t)order[child]] < documents[(int64_t)order[child + 1]])
+            child++;
+        if (documents[(int64_t)moved] >= documents[(int64_t)order[child]])
+            break;
+        order[i] = order[child];
+    }
+    order[i] = moved;
+}
+
+static inline void rc_interleave_begin_(const rc_rankings *R, const double *weights, double *room,
+                                        rc_interleave_left_ *left)
+{
+    const int64_t first = R->offsets[0], m = R->offsets[R->n_rankings] - first;
     int64_t i;
-    for (i = 0; i < n; i++)
-        total += taken[first + i] ? 0.0 : weights[i];
-    return total;
+    int32_t r;
+    left->order = room;
+    for (i = 0; i < m; i++)
+        room[i] = (double)(first + i);
+    for (i = m / 2; i-- > 0;)
+        rc_interleave_sift_(R->documents, room, i, m);
+    for (i = m; i-- > 1;) {
+        const double last = room[i];
+        room[i] = room[0];
+        room[0] = last;
+        rc_interleave_sift_(R->documents, room, 0, i);
+    }
+    room += m;
+    for (r = 0; r < R->n_rankings; r++) {
+        const int64_t n = R->offsets[r + 1] - R->offsets[r];
+        const int64_t leaves = rc_interleave_leaves_(n);
+        left->sums[r] = room;
+        left->leaves[r] = leaves;
+        for (i = 0; i < leaves; i++)
+            room[leaves + i] = i < n ? weights[i] : 0.0;
+        for (i = leaves; i-- > 1;)
+            room[i] = room[2 * i] + room[2 * i + 1];
+        room += 2 * leaves;
+    }
+}
+
+/* The first place in `order` whose document is not less. */
+static inline int64_t rc_interleave_find_(const rc_rankings *R, const rc_interleave_left_ *left,
+                                          int64_t document)
+{
+    int64_t low = 0, n = R->offsets[R->n_rankings] - R->offsets[0];
+    while (n > 0) {
+        const int64_t half = n / 2;
+        if (R->documents[(int64_t)left->order[low + half]] < document) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* The ranker of place i of `order` if it is of a document, and its node; -1 behind the last. */
+static inline int32_t rc_interleave_node_(const rc_rankings *R, const rc_interleave_left_ *left,
+                                          int64_t i, int64_t document, int64_t *node)
+{
+    int64_t place;
+    int32_t r = 0;
+    if (i >= R->offsets[R->n_rankings] - R->offsets[0])
+        return -1;
+    place = (int64_t)left->order[i];
+    if (R->documents[place] != document)
+        return -1;
+    while (place >= R->offsets[r + 1])
+        r++;
+    *node = left->leaves[r] + place - R->offsets[r];
+    return r;
 }
 
 /* Removes a document from all rankings. */
-static inline void rc_interleave_take_(const rc_rankings *R, int64_t document, uint8_t *taken)
+static inline void rc_interleave_take_(const rc_rankings *R, int64_t document,
+                                       rc_interleave_left_ *left)
 {
-    int64_t i;
-    for (i = R->offsets[0]; i < R->offsets[R->n_rankings]; i++)
-        taken[i] |= R->documents[i] == document;
+    int64_t i = rc_interleave_find_(R, left, document), node;
+    int32_t r;
+    for (; (r = rc_interleave_node_(R, left, i, document, &node)) >= 0; i++) {
+        double *sums = left->sums[r];
+        sums[node] = 0.0;
+        for (node /= 2; node > 0; node /= 2)
+            sums[node] = sums[2 * node] + sums[2 * node + 1];
+    }
 }
 
 /* Probabilistic interleaving (Hofmann, Whiteson and de Rijke 2011), with more than two rankers
  * its multileaving form (Schuth et al. 2015): for each document a ranker is drawn, and a
  * document of its ranking with probabilities that decrease with the place. `weights` has the
- * longest ranking's length; `taken` is scratch for offsets[n_rankings] bytes. Otherwise as team
- * draft. O(length * documents of all rankings). */
+ * longest ranking's length; `room` is scratch of rc_interleave_room(R) doubles. Otherwise as team
+ * draft. O(documents log documents). */
 static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const double *weights,
-                                                  int32_t length, uint64_t seed, uint8_t *taken,
+                                                  int32_t length, uint64_t seed, double *room,
                                                   int64_t *shown, int32_t *owners)
 {
     uint64_t state = rc_stream(seed, 0), open;
+    rc_interleave_left_ left;
     int32_t n = 0;
     if (rc_interleave_bad_(R, length))
         return RC_INTERLEAVE_BAD;
-    memset(taken, 0, (size_t)R->offsets[R->n_rankings]);
+    rc_interleave_begin_(R, weights, room, &left);
     open = rc_interleave_all_(R);
     while (n < length && open) {
         const int32_t r = rc_interleave_ranker_(open, &state);
-        const double total = rc_interleave_left_(R, r, weights, taken);
-        const int64_t first = R->offsets[r], end = R->offsets[r + 1];
+        const double *sums = left.sums[r];
         double rest;
-        int64_t i, found = -1;
-        if (!(total > 0.0)) {
+        int64_t node = 1;
+        if (!(sums[1] > 0.0)) {
             open &= ~(UINT64_C(1) << r);
             continue;
         }
         if (RC_INTERLEAVE_STOPS_(n))
             return RC_INTERLEAVE_BAD;
-        rest = rc_unit(&state) * total;
-        for (i = first; i < end && rest >= 0.0; i++)
-            if (!taken[i]) {
-                rest -= weights[i - first];
-                found = i; /* rounding may leave a remainder after the last one */
-            }
+        rest = rc_unit(&state) * sums[1];
+        while (node < left.leaves[r]) {
+            node *= 2;
+            /* Rounding may leave a remainder behind the last document. */
+            if (rest >= sums[node] && sums[node + 1] > 0.0)
+                rest -= sums[node++];
+        }
         owners[n] = r;
-        shown[n++] = R->documents[found];
-        rc_interleave_take_(R, R->documents[found], taken);
+        shown[n] = R->documents[R->offsets[r] + node - left.leaves[r]];
+        rc_interleave_take_(R, shown[n++], &left);
     }
     return n;
 }
@@ -326,17 +429,18 @@ static inline int32_t rc_credit_balanced(const rc_rankings *R, const int64_t *sh
 
 /* Credit of probabilistic interleaving: each click is divided among rankers by the
  * probabilities, given the list, that they contributed the document. These are independent
- * between places, so that assignments are not enumerated. `weights` and `taken` as for the list.
- * O(n * documents). */
+ * between places, so that assignments are not enumerated. `weights` and `room` as for the list.
+ * O(documents log documents + n rankings). */
 static inline int32_t rc_credit_probabilistic(const rc_rankings *R, const double *weights,
                                               const int64_t *shown, const double *clicks, int32_t n,
-                                              uint8_t *taken, double *credit)
+                                              double *room, double *credit)
 {
     double share[RC_INTERLEAVE_MAX_RANKINGS];
+    rc_interleave_left_ left;
     int32_t i, r;
     if (rc_interleave_bad_(R, n))
         return RC_INTERLEAVE_BAD;
-    memset(taken, 0, (size_t)R->offsets[R->n_rankings]);
+    rc_interleave_begin_(R, weights, room, &left);
     for (r = 0; r < R->n_rankings; r++)
         credit[r] = 0.0;
     for (i = 0; i < n; i++) {
@@ -344,18 +448,18 @@ static inline int32_t rc_credit_probabilistic(const rc_rankings *R, const double
         if (RC_INTERLEAVE_STOPS_(i))
             return RC_INTERLEAVE_BAD;
         if (clicks[i] > 0.0) {
-            for (r = 0; r < R->n_rankings; r++) {
-                const int64_t first = R->offsets[r];
-                const int64_t place = rc_interleave_place_(R, r, shown[i]);
+            int64_t k = rc_interleave_find_(R, &left, shown[i]), node;
+            for (r = 0; r < R->n_rankings; r++)
                 share[r] = 0.0;
-                if (place < R->offsets[r + 1] - first && !taken[first + place])
-                    share[r] = weights[place] / rc_interleave_left_(R, r, weights, taken);
+            for (; (r = rc_interleave_node_(R, &left, k, shown[i], &node)) >= 0; k++)
+                if (left.sums[r][node] > 0.0)
+                    share[r] = left.sums[r][node] / left.sums[r][1];
+            for (r = 0; r < R->n_rankings; r++)
                 total += share[r];
-            }
             for (r = 0; r < R->n_rankings && total > 0.0; r++)
                 credit[r] += clicks[i] * (share[r] / total);
         }
-        rc_interleave_take_(R, shown[i], taken);
+        rc_interleave_take_(R, shown[i], &left);
     }
     return 0;
 }

@@ -90,7 +90,7 @@ class Credited(ABC):
             rankings.documents,
             rankings.offsets,
             self._weights(rankings),
-            np.empty(rankings.documents.size, dtype=np.uint8),  # working memory
+            np.empty(interleave.n_room(rankings.offsets)),  # working memory
             np.array([codes], dtype=np.int64),
             owners.reshape(1, -1),
             np.array([clicks.size], dtype=np.int32),

@@ -89,7 +89,7 @@ class Rankings:
                 self.documents,
                 self.offsets,
                 weights,
-                np.empty(self.documents.size, dtype=np.uint8),  # working memory
+                np.empty(interleave.n_room(self.offsets)),  # working memory
                 seeds,
                 shown,
                 owners,

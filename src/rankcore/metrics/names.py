@@ -59,6 +59,9 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         # Such as ndcg10, without a mark before the cut-off.
         cut = re.fullmatch(r"([a-z_-]+)([0-9]+)", name.strip(), re.IGNORECASE)
         hint = _nearest(name) if cut is None else _nearest(cut[1], f"{cut[1]}@{cut[2]}")
+        listed = re.split(r",\s*(?=[a-z])", name.strip(), flags=re.IGNORECASE)
+        if len(listed) > 1:
+            hint = f": name each measure on its own, as {', '.join(map(repr, listed))}"
         raise ValueError(f"{name!r} is not the name of a measure{hint}")
     kind = _KINDS.get(form["name"].lower())
     if kind is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.labels import ranks_beside
+from rankcore._core.labels import ranks_beside, words_of
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better, parse
@@ -120,15 +120,6 @@ def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
     ranks, of_classes = ranks_beside(truth, classes)
     n_labels = int(max(ranks.max(), of_classes[-1])) + 1
     return ranks, with_unknown(table, of_classes, n_labels), np.arange(n_labels)
-
-
-def words_of(estimator: Any) -> Any:
-    """Return labels of an estimator that are words, lowest rank or grade first; None for others."""
-    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
-        inside = getattr(estimator, "best_estimator_", None)
-        estimator = estimator[-1] if inside is None else inside
-    ranks = getattr(estimator, "ranks_", getattr(estimator, "grades_", None))
-    return None if ranks is None or ranks.dtype.kind in "biuf" else ranks
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
