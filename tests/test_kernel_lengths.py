@@ -39,6 +39,7 @@ FREE = {
     ("interleave.draw", "offsets", 0),
     ("interleave.draw", "room", 0),
     ("interleave.draw", "weights", 0),
+    ("interleave.n_room", "offsets", 0),
     ("interleave.pick", "cumulative", 0),
     ("interleave.place_weights", "weights", 0),
     ("kernel_learners.KernelOAPModel.draw_by", "cumulative", 0),

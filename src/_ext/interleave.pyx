@@ -118,6 +118,8 @@ def n_room(const int64_t[::1] offsets not None):
     """Return the number of entries of `room` for rankings with these ascending offsets."""
     cdef rc_rankings R
     cdef int64_t r
+    if offsets.shape[0] < 2:
+        raise ValueError(f"offsets must have two entries or more; found {offsets.shape[0]}")
     for r in range(offsets.shape[0] - 1):
         if offsets[r] > offsets[r + 1]:
             raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
