@@ -76,6 +76,7 @@ FREE = {
 UNCHECKED = {
     "ensemble.OAPModel.merge_counts",
     "ensemble.draws",
+    "interleave.n_room",
     "interleave.place_weights",
     "kernel_learners.KernelAtomsState.__init__",
     "kernel_learners.KernelCuSumModel.declare",
