@@ -27,6 +27,7 @@ import pytest
 import scipy.sparse as sp
 
 import rankcore as rc
+from rankcore._ext.online_model import gain_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "c_api.md"
@@ -117,9 +118,19 @@ def examples(X, y) -> tuple:
 
 
 def train(
-    trainer: ModuleType, X, y, *, n_ranks=6, scale=1.0, tie="crammer", average=True, passes=1
+    trainer: ModuleType,
+    X,
+    y,
+    *,
+    n_ranks=6,
+    scale=1.0,
+    tie="crammer",
+    average=True,
+    passes=1,
+    half_life=None,
 ):
-    result = trainer.train(examples(X, y), n_ranks, scale, tie == "strict", average, passes)
+    gain = 0.0 if half_life is None else gain_of(half_life)
+    result = trainer.train(examples(X, y), n_ranks, scale, tie == "strict", average, passes, gain)
     for name in ["weights", "thresholds", "mean_weights", "mean_thresholds"]:
         if result[name] is not None:
             result[name] = np.frombuffer(result[name], np.float64)
@@ -128,7 +139,16 @@ def train(
 
 
 def check(
-    result: dict, X, y, *, scale=1.0, margin=0.0, tie="crammer", average=True, passes=1
+    result: dict,
+    X,
+    y,
+    *,
+    scale=1.0,
+    margin=0.0,
+    tie="crammer",
+    average=True,
+    passes=1,
+    half_life=None,
 ) -> rc.PRank:
     """Compare a result to the bit with what the estimator learns from the same rows."""
     params = {"max_iter": passes, "tie": tie, "threshold_scale": scale, "margin": margin}
@@ -143,7 +163,7 @@ def check(
     assert result["mistakes"] == sum(history["mistakes"])
     assert result["rank_loss"] == round(losses.sum())
     if average:
-        mean = rc.PRank.published(**params, average=True).fit(X, y)
+        mean = rc.PRank.published(**params, average=True, half_life=half_life).fit(X, y)
         assert result["mean_weights"].tobytes() == mean.coef_.tobytes()
         assert result["mean_thresholds"].tobytes() == mean.thresholds_.tobytes()
         assert mean.coef_.tobytes() != last.coef_.tobytes()
@@ -166,6 +186,13 @@ def test_c_loop_learns_what_fit_learns(trainer, tie, scale, average):
         result = train(trainer, X, y, **options)
         assert result["reached"] == X.shape[0]
         check(result, X, y, **options)
+
+
+@pytest.mark.parametrize("half_life", [1, 70])
+def test_c_loop_forgets_as_fit_does(trainer, half_life):
+    X, y = problem(8, integers=False)
+    options = {"half_life": half_life, "passes": 3}  # with 1 the weights are divided once
+    check(train(trainer, X, y, **options), X, y, **options)
 
 
 def test_ties_matter_in_these_data(trainer):
@@ -274,6 +301,9 @@ class State:
         self.module, self.n_ranks = module, n_ranks
         self.options = self.defaults | options
         self.seen = np.zeros(3, np.int64)  # rc_counts: t, rank_loss, mistakes
+        half_life = self.options.get("half_life")
+        gain = 0.0 if half_life is None else gain_of(half_life)
+        self.forgetting = np.array([gain, 0.0])  # rc_forgetting: gain, past
         self.arrays = self.zeros(n_features, n_ranks)
         for name, sums in self.sums.items():
             self.arrays[sums] = np.zeros_like(self.arrays[name]) if average else None
@@ -292,7 +322,7 @@ class State:
     def learn(self, X, y, passes: int = 1) -> tuple[int, np.ndarray]:
         """How many examples C learned, and the ranks it predicted before it learned them."""
         predictions = np.full(passes * X.shape[0], -9, np.int32)
-        job = examples(X, y), passes, self.seen, predictions
+        job = examples(X, y), passes, self.seen, self.forgetting, predictions
         return getattr(self.module, self.trainer)(job, *self.arguments()), predictions
 
     def last(self) -> tuple[np.ndarray, ...]:
@@ -304,7 +334,8 @@ class State:
         for name, sums in self.sums.items():
             last = self.arrays[name]
             means[name] = np.full_like(last, np.nan)
-            self.module.average(last, self.arrays[sums], self.seen[0], last.size, means[name])
+            total = self.forgetting[1] or self.seen[0]
+            self.module.average(last, self.arrays[sums], total, last.size, means[name])
         return self.parameters(means)
 
     def bytes(self) -> list[bytes]:
@@ -421,7 +452,8 @@ def check_pass_by_pass(state: State, X, y, passes: int = 1) -> None:
     met, losses, mistakes = np.diff(counts, axis=0).T
     totals = np.array(counts[1:])
 
-    last = state.estimator.published(max_iter=passes, **state.options).fit(X, y)
+    plain = state.options | {"half_life": None}
+    last = state.estimator.published(max_iter=passes, **plain).fit(X, y)
     same(state.last(), last)
     assert last.history_ == {
         "examples": met.tolist(),
@@ -473,6 +505,14 @@ def test_c_learns_multiclass(ordinal_trainer, update, average):
         X, y = problem(seed, integers=integers)
         state = MulticlassState(ordinal_trainer, X.shape[1], average=average, update=update)
         check_pass_by_pass(state, X, y, passes)
+
+
+@pytest.mark.parametrize("half_life", [1, 70])
+@pytest.mark.parametrize("kind", [CuSumState, WidrowHoffState, MulticlassState])
+def test_c_forgets_as_fit_does(ordinal_trainer, kind, half_life):
+    X, y = problem(43, integers=False)
+    state = kind(ordinal_trainer, X.shape[1], average=True, half_life=half_life)
+    check_pass_by_pass(state, X, y, 3)  # with 1 the weights are divided once
 
 
 # One of each kind of update.
@@ -1042,18 +1082,23 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_counts.t": 0,
         "rc_counts.rank_loss": 8,
         "rc_counts.mistakes": 16,
-        "rc_prank_state": 88,
+        "rc_forgetting": 16,
+        "rc_forgetting.gain": 0,
+        "rc_forgetting.past": 8,
+        "rc_prank_state": 112,
         "rc_prank_state.weights": 0,
         "rc_prank_state.steps": 8,
         "rc_prank_state.thresholds": 16,
         "rc_prank_state.weight_sums": 24,
         "rc_prank_state.step_sums": 32,
-        "rc_prank_state.scale": 40,
-        "rc_prank_state.n_features": 48,
-        "rc_prank_state.n_ranks": 56,
-        "rc_prank_state.tie": 60,
-        "rc_prank_state.seen": 64,
-        "rc_cusum_state": 120,
+        "rc_prank_state.real_step_sums": 40,
+        "rc_prank_state.scale": 48,
+        "rc_prank_state.forgetting": 56,
+        "rc_prank_state.n_features": 72,
+        "rc_prank_state.n_ranks": 80,
+        "rc_prank_state.tie": 84,
+        "rc_prank_state.seen": 88,
+        "rc_cusum_state": 136,
         "rc_cusum_state.weights": 0,
         "rc_cusum_state.thresholds": 8,
         "rc_cusum_state.weight_sums": 16,
@@ -1063,34 +1108,37 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_cusum_state.delta": 48,
         "rc_cusum_state.margin": 56,
         "rc_cusum_state.scale": 64,
-        "rc_cusum_state.n_features": 72,
-        "rc_cusum_state.n_ranks": 80,
-        "rc_cusum_state.tie": 84,
-        "rc_cusum_state.update": 88,
-        "rc_cusum_state.zero_one": 92,
-        "rc_cusum_state.seen": 96,
-        "rc_lms_state": 88,
+        "rc_cusum_state.forgetting": 72,
+        "rc_cusum_state.n_features": 88,
+        "rc_cusum_state.n_ranks": 96,
+        "rc_cusum_state.tie": 100,
+        "rc_cusum_state.update": 104,
+        "rc_cusum_state.zero_one": 108,
+        "rc_cusum_state.seen": 112,
+        "rc_lms_state": 104,
         "rc_lms_state.weights": 0,
         "rc_lms_state.intercept": 8,
         "rc_lms_state.weight_sums": 16,
         "rc_lms_state.intercept_sums": 24,
         "rc_lms_state.eta": 32,
         "rc_lms_state.scale": 40,
-        "rc_lms_state.n_features": 48,
-        "rc_lms_state.n_ranks": 56,
-        "rc_lms_state.normalized": 60,
-        "rc_lms_state.seen": 64,
-        "rc_mcp_state": 88,
+        "rc_lms_state.forgetting": 48,
+        "rc_lms_state.n_features": 64,
+        "rc_lms_state.n_ranks": 72,
+        "rc_lms_state.normalized": 76,
+        "rc_lms_state.seen": 80,
+        "rc_mcp_state": 104,
         "rc_mcp_state.weights": 0,
         "rc_mcp_state.intercepts": 8,
         "rc_mcp_state.weight_sums": 16,
         "rc_mcp_state.intercept_sums": 24,
         "rc_mcp_state.scores": 32,
         "rc_mcp_state.scale": 40,
-        "rc_mcp_state.n_features": 48,
-        "rc_mcp_state.n_ranks": 56,
-        "rc_mcp_state.uniform": 60,
-        "rc_mcp_state.seen": 64,
+        "rc_mcp_state.forgetting": 48,
+        "rc_mcp_state.n_features": 64,
+        "rc_mcp_state.n_ranks": 72,
+        "rc_mcp_state.uniform": 76,
+        "rc_mcp_state.seen": 80,
         "rc_pair_state": 128,
         "rc_pair_state.weights": 0,
         "rc_pair_state.weight_sums": 8,

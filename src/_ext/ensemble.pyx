@@ -23,11 +23,12 @@ from array import array
 import numpy as np
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._forgetting cimport forget
 from rankcore._ext._prank cimport count, less_late
 from rankcore._ext._units cimport rc_units
 from rankcore._ext.online_model cimport OnlineModel, update_t
 from rankcore.core cimport (
-    rc_axpy, rc_counts, rc_dot, rc_rank, rc_row, rc_rows, rc_rows_get
+    rc_axpy, rc_counts, rc_dot, rc_forgetting, rc_rank, rc_row, rc_rows, rc_rows_get
 )
 
 from rankcore._ext.online_model import (
@@ -56,6 +57,8 @@ cdef extern from "_lanes.h" nogil:
         int64_t width
         double scale
         double margin
+        double gain
+        double past
         int32_t n_ranks
         int32_t ties_err
     int64_t rc_lane_draws(
@@ -115,6 +118,7 @@ cdef struct Tile:
     int64_t *steps  # (n_ranks - 1) * width, as are the next two
     double *thresholds
     int64_t *step_sums  # or NULL
+    double *real_step_sums  # or NULL, of averages that forget
     rc_counts *seen
     int64_t *survived
 
@@ -125,7 +129,9 @@ cdef void _begin(const Tile *members, const rc_lanes *m) noexcept nogil:
     for r in range(m.n_ranks - 1):
         for j in range(m.n):
             m.steps[r * m.n + j] = <double> members.steps[r * m.width + j]
-            if m.late != NULL:
+            if members.real_step_sums != NULL:
+                m.late[r * m.n + j] = -members.real_step_sums[r * m.width + j]
+            elif m.late != NULL:
                 m.late[r * m.n + j] = 0
     for j in range(m.n):
         m.before[j] = <double> members.seen[j].t
@@ -148,6 +154,8 @@ cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
                     less_late(members.step_sums[at], 1, <int64_t> m.late[lane]),
                     members.seen[j].t, members.steps[at] - steps,
                 )
+            if members.real_step_sums != NULL:
+                members.real_step_sums[at] = -m.late[lane]
             members.steps[at] = steps
             members.thresholds[at] = m.scale * m.steps[lane]
     for j in range(m.n):
@@ -167,6 +175,7 @@ cdef struct MeanState:
     double scale
     double n_members
     int32_t n_ranks
+    rc_forgetting forgetting  # of the members, whose sums it does not have
     rc_counts seen
 
 
@@ -185,6 +194,7 @@ cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
         rc_axpy(x, change / m.n_members, m.weights)
     m.moved += tasks
     m.left -= 1
+    forget(&m.forgetting, NULL, 0, NULL, 0)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -224,6 +234,7 @@ cdef class OAPModel(OnlineModel):
     cdef int64_t *steps
     cdef double *thresholds
     cdef int64_t *step_sums
+    cdef double *real_step_sums
     cdef rc_counts *seen
     cdef int64_t *survived
     cdef const double *scale
@@ -243,7 +254,8 @@ cdef class OAPModel(OnlineModel):
         self.weight_sums = <double *> self.at("weights_sums")
         self.steps = <int64_t *> self.at("steps")
         self.thresholds = <double *> self.at("thresholds")
-        self.step_sums = <int64_t *> self.at("steps_sums")
+        self.step_sums = <int64_t *> self.at("steps_sums") if not self.forgets else NULL
+        self.real_step_sums = <double *> self.at("steps_sums") if self.forgets else NULL
         self.seen = <rc_counts *> self.at("seen")
         self.survived = <int64_t *> self.at("survived")
         self.scale = <const double *> self.at("scale")
@@ -255,7 +267,9 @@ cdef class OAPModel(OnlineModel):
         self.m.left = 0
         self.m.n_members = self.settings["n_estimators"]
         self.m.n_ranks = self.n_ranks
-        return self.learns_by(<update_t> mean_update, NULL, &self.m, &self.m.seen)
+        return self.learns_by(
+            <update_t> mean_update, NULL, &self.m, &self.m.seen, &self.m.forgetting
+        )
 
     cdef int follow(self, object params) except -1:
         self.m.scale = self.scale[0]
@@ -284,6 +298,8 @@ cdef class OAPModel(OnlineModel):
         return weights, self["scale"][0] * self.mean("steps") + offsets
 
     def times(self):
+        if self.forgets:  # the age of an example is the number of rows since, drawn or not
+            return OnlineModel.times(self)
         return self["seen"][:, 0].reshape(self.n_tiles, 1, self.width)
 
     def merge_counts(self, models, base):
@@ -337,6 +353,9 @@ cdef class OAPModel(OnlineModel):
         tile.step_sums = NULL
         if self.step_sums != NULL:
             tile.step_sums = self.step_sums + t * tasks * width + lane
+        tile.real_step_sums = NULL
+        if self.real_step_sums != NULL:
+            tile.real_step_sums = self.real_step_sums + t * tasks * width + lane
         tile.seen = self.seen + member
         tile.survived = self.survived + member
 
@@ -407,7 +426,9 @@ cdef class OAPModel(OnlineModel):
         m.moves = m.scores + width
         m.changes = m.moves + width
         m.steps = m.changes + width
-        m.late = m.steps + tasks * width if self.step_sums != NULL else NULL
+        m.late = m.steps + tasks * width if self.averages else NULL
+        m.gain = self.gain
+        m.past = self.past[0] if self.past != NULL else 0
         m.width = width
         m.scale = self.scale[0]
         m.margin = self["margin"][0]

@@ -23,9 +23,10 @@ from cython cimport final
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 
+from rankcore._ext._forgetting cimport forget, weight_before
 from rankcore._ext._prank cimport count
 from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
-from rankcore.core cimport rc_axpy, rc_counts, rc_dot, rc_norm2, rc_row
+from rankcore.core cimport rc_axpy, rc_counts, rc_dot, rc_forgetting, rc_norm2, rc_row
 
 import numpy as np
 
@@ -54,7 +55,9 @@ cdef struct LogisticState:
     double *errors  # (n_ranks - 1,), scratch
     double eta0
     bint decreasing
+    int64_t n_features
     int32_t n_ranks
+    rc_forgetting forgetting
     rc_counts seen
 
 
@@ -118,6 +121,7 @@ cdef int32_t logistic_weighted(
 ) noexcept nogil:
     """Predict, learn, count; the prediction, or -1 and no change if the row is too long."""
     cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum
+    cdef double past = weight_before(&m.forgetting, m.seen.t)
     cdef int32_t r, predicted, n_tasks
     if m.squared_length[0] < MEASURED:
         squared = rc_norm2(x) + 1
@@ -140,11 +144,12 @@ cdef int32_t logistic_weighted(
             step = rate * m.errors[r]
             m.thresholds[r] -= step
             if m.threshold_sums != NULL:
-                m.threshold_sums[r] -= <double> m.seen.t * step
+                m.threshold_sums[r] -= past * step
         step = rate * sum
         rc_axpy(x, step, m.weights)
         if m.weight_sums != NULL:
-            rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
+            rc_axpy(x, past * step, m.weight_sums)
+    forget(&m.forgetting, m.weight_sums, m.n_features, m.threshold_sums, m.n_ranks - 1)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -180,9 +185,10 @@ cdef class LogisticModel(OnlineModel):
         m.squared_length = <double *> self.at("squared_length")
         m.ranks = <int64_t *> self.at("ranks")
         m.extremes = <double *> self.at("extremes")
+        m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         return self.learns_by(
-            <update_t> logistic_update, <weighted_t> logistic_weighted, m, &m.seen
+            <update_t> logistic_update, <weighted_t> logistic_weighted, m, &m.seen, &m.forgetting
         )
 
     cdef int follow(self, object params) except -1:
@@ -233,7 +239,7 @@ cdef class LogisticModel(OnlineModel):
             found["thresholds"][r] = last
             if self.averages:
                 mean = sum(share * one.mean("thresholds")[r] for share, one in zip(part, models))
-                found["thresholds_sums"][r] = found.t * (last - mean)
+                found["thresholds_sums"][r] = found.times() * (last - mean)
         return found
 
     def compute(self):

@@ -12,11 +12,13 @@ from libc.stdint cimport int32_t, int64_t
 
 import copyreg
 import math
+from decimal import Context, Decimal
 from types import MappingProxyType
 
 import numpy as np
 
-from rankcore.core cimport rc_counts
+from rankcore._ext._forgetting cimport RC_MOST_PAST_
+from rankcore.core cimport rc_counts, rc_forgetting
 
 from rankcore._ext.moments import change_units
 
@@ -26,6 +28,7 @@ UNKNOWN = -1.0
 # exceeds neither int64 nor the integers of float64.
 MOST_COUNTED = 2**50
 SUMS = "_sums"  # ends the name of an array's lazy sum
+PAST = "past_weight"  # the weight of the examples so far in averages that forget
 LANES = 8  # doubles in a line of cache
 
 
@@ -112,10 +115,20 @@ def are_counts(*arrays):
     return all(((array >= 0) & (array <= MOST_COUNTED)).all() for array in arrays)
 
 
+def gain_of(half_life):
+    """Return by what fraction weights of examples grow, so that they double in a half-life.
+
+    In decimal numbers, so that it is the same on every platform.
+    """
+    exact = Context(prec=150)
+    growth = exact.power(2, exact.divide(1, Decimal(half_life)))
+    return float(exact.subtract(growth, 1))
+
+
 def averages(last, sums, t):
-    """Compute averages of arrays over t examples, from their lazy sums."""
+    """Compute averages of arrays over examples of total weight t, from their lazy sums."""
     t = np.where(t > 0, t, 1)
-    if last.dtype.kind == "i":
+    if sums.dtype.kind == "i":
         # One division of exact integers, so that equal averages are equal and the order is kept.
         return np.asarray((last * t - sums) / t)
     return np.asarray(last - sums / t)
@@ -193,7 +206,10 @@ cdef class OnlineModel:
         for name, one in self.declare(arrays).items():
             forms[name] = one
             if one.averaged and self.averages:
-                forms[name + SUMS] = Array(*one.axes, dtype=one.dtype, aligned=one.aligned)
+                dtype = "float64" if self.forgets else one.dtype
+                forms[name + SUMS] = Array(*one.axes, dtype=dtype, aligned=one.aligned)
+        if self.forgets:
+            forms[PAST] = Array(1)
         if self.standardizes:
             forms |= UNITS
         forms.setdefault("counts", Array(3, dtype="int64", added=True))
@@ -208,6 +224,7 @@ cdef class OnlineModel:
     def take_arrays(self, arrays):
         """Replace the arrays by others of the declared forms, which the model then owns."""
         self.learner.update, self.n_checked = NULL, 0
+        self.gain = gain_of(self.settings["half_life"]) if self.forgets else 0.0
         forms, taken, sizes = self._all_forms(arrays), {}, {}
         for name, one in forms.items():
             if one.derived:
@@ -241,6 +258,7 @@ cdef class OnlineModel:
         self.computed = None
         self.derive()
         self.counts = <int64_t *> self.at("counts")
+        self.past = <double *> self.at(PAST)
         self.bind()
         self._bind_units()
         self._bind_checked()
@@ -334,8 +352,8 @@ cdef class OnlineModel:
         """Raise ValueError if the values of arrays are not possible."""
 
     def times(self):
-        """Return the number of examples over which arrays are averaged."""
-        return self.t
+        """Return the number of examples over which arrays are averaged, or their weight."""
+        return float(self[PAST][0]) if self.forgets else self.t
 
     def merge_counts(self, models, base):
         """Set counts that are not just added, of the mean of models that continued ``base``."""
@@ -380,10 +398,22 @@ cdef class OnlineModel:
         """Whether predictions use averages."""
         return bool(self.settings.get(self.averaged_by))
 
+    @property
+    def forgets(self):
+        """Whether averages forget: examples weigh less the more followed them."""
+        return self.averages and self.settings.get("half_life") is not None
+
     def mean(self, name):
         """Return the average of an array over all examples; without averaging, the array."""
         last = self.arrays[name]
-        return averages(last, self.arrays[name + SUMS], self.times()) if self.averages else last
+        if not self.averages:
+            return last
+        mean = averages(last, self.arrays[name + SUMS], self.times())
+        if self.forgets and last.dtype.kind == "i":
+            # Steps of thresholds: in order, but for rounding.
+            axis = self.forms[name].axes.index("tasks")
+            np.maximum.accumulate(mean, axis=axis, out=mean)
+        return mean
 
     def parameters(self):
         """Return the arrays to predict with; computed once after each change."""
@@ -404,20 +434,26 @@ cdef class OnlineModel:
     def mixed(self, models, shares, base):
         """Return the mean of models that continued ``base``, of which this is one.
 
-        ``shares`` weigh the current values; in averages all examples have the same weight.
+        ``shares`` weigh the current values; in averages all examples have the same weight. Averages
+        that forget are weighed by ``shares``, too: an example is as old as its own model says.
         """
         mixed = self.copy()
         for name, form in self.forms.items():
             if form.added:
                 mixed[name][...] = base[name] + sum(one[name] - base[name] for one in models)
         mixed.merge_counts(models, base)
+        if self.forgets:
+            mixed[PAST][...] = sum(share * one[PAST] for share, one in zip(shares, models))
         for name, form in self.forms.items():
             if not form.averaged:
                 continue
             mean = sum(share * one[name] for share, one in zip(shares, models, strict=True))
             # Rounding is monotone: it keeps the order of thresholds.
             mixed[name][...] = mean if form.dtype.kind == "f" else np.rint(mean)
-            if self.averages:
+            if self.forgets:
+                average = sum(share * one.mean(name) for share, one in zip(shares, models))
+                mixed[name + SUMS][...] = mixed.times() * (mixed[name] - average)
+            elif self.averages:
                 # The sums represent the total of the parameter over all examples so far.
                 with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected later
                     before = base.total(name)
@@ -604,6 +640,13 @@ cdef class OnlineModel:
             arrays[name] = np.empty((len(arrays[name]), 0))
         self.take_arrays(arrays)
 
+    def check_past(self):
+        """Raise ValueError if the weight of examples in averages is not possible."""
+        if self.forgets and not 0 <= self[PAST][0] <= RC_MOST_PAST_:
+            raise ValueError(
+                f"the array {PAST} must be from 0 to {RC_MOST_PAST_:.3g}; found {self[PAST][0]}"
+            )
+
     def check_units(self):
         """Raise ValueError if the values of units and moments are not possible."""
         if not self.standardizes:
@@ -620,9 +663,11 @@ cdef class OnlineModel:
     # ---------------------------------------------------------------- learning
 
     cdef int learns_by(
-        self, update_t update, weighted_t weighted, void *state, rc_counts *seen
+        self, update_t update, weighted_t weighted, void *state, rc_counts *seen,
+        rc_forgetting *forgetting=NULL
     ) except -1:
-        """Set the functions that learn a row, their state, and its counts."""
+        """Set the functions that learn a row, their state, its counts and weights of examples."""
+        self.learner.forgetting = forgetting
         self.learner.update = update
         self.learner.weighted = weighted
         self.learner.state = state
@@ -640,6 +685,9 @@ cdef class OnlineModel:
         self.learner.seen.t = self.counts[0]
         self.learner.seen.rank_loss = self.counts[1]
         self.learner.seen.mistakes = self.counts[2]
+        if self.learner.forgetting != NULL:
+            self.learner.forgetting.gain = self.gain
+            self.learner.forgetting.past = 0 if self.past == NULL else self.past[0]
         return 0
 
     cdef void end(self) noexcept:
@@ -647,6 +695,8 @@ cdef class OnlineModel:
         self.counts[0] = self.learner.seen.t
         self.counts[1] = self.learner.seen.rank_loss
         self.counts[2] = self.learner.seen.mistakes
+        if self.past != NULL:
+            self.past[0] = self.learner.forgetting.past
 
     def changed(self):
         """Forget what was computed from arrays that have changed."""

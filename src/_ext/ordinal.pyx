@@ -19,17 +19,19 @@ each rank, without regard to their order.
 
 Averages are lazy. Summing all weights after each example would cost n_features. Instead each
 update adds (examples before it) * change to a second array; the average over t examples is then
-weights - sums / t (Collins 2002; Daume 2006).
+weights - sums / t (Collins 2002; Daume 2006). With weights of examples that grow by a factor, the
+average forgets, at the same cost: see ``_forgetting.pxd``.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
-from libc.math cimport floor, pow
+from libc.math cimport INFINITY, floor, pow
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step, follow_cusum
+from rankcore._ext._forgetting cimport forget, weight_before
 from rankcore._ext._prank cimport count, less_late, prank_step
 from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
 from rankcore.core cimport (
@@ -85,13 +87,20 @@ cdef void prank_average(
     const rc_prank_state *m, double *weights, double *thresholds
 ) noexcept nogil:
     cdef int64_t i, total
-    cdef double t = <double> (m.seen.t if m.seen.t else 1)
+    cdef double past = weight_before(&m.forgetting, m.seen.t) if m.seen.t else 1.0, step
+    cdef double highest = -INFINITY
     for i in range(m.n_features):
-        weights[i] = m.weights[i] - m.weight_sums[i] / t
-    # One division of exact integers, so that equal averages come out equal and order survives.
+        weights[i] = m.weights[i] - m.weight_sums[i] / past
     for i in range(m.n_ranks - 1):
-        total = less_late(less_late(0, m.seen.t, -m.steps[i]), 1, m.step_sums[i])
-        thresholds[i] = m.scale * (<double> total / t)
+        if m.forgetting.gain > 0:
+            # Rounding might change the order.
+            highest = max(highest, <double> m.steps[i] - m.real_step_sums[i] / past)
+            step = highest
+        else:
+            # One division of exact integers, so that equal averages come out equal.
+            total = less_late(less_late(0, m.seen.t, -m.steps[i]), 1, m.step_sums[i])
+            step = <double> total / past
+        thresholds[i] = m.scale * step
 
 
 cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept nogil:
@@ -102,7 +111,7 @@ cdef int32_t cusum_weighted(
     rc_cusum_state *m, rc_row x, int32_t rank, double weight
 ) noexcept nogil:
     cdef int32_t tasks = m.n_ranks - 1, predicted, rival, r, low, high
-    cdef double step, squared
+    cdef double step, squared, past
     cdef rc_cusum model
     model.weights = m.weights
     model.thresholds = m.thresholds
@@ -121,15 +130,17 @@ cdef int32_t cusum_weighted(
             return -1
         low = rank if rank < rival else rival
         high = rival if rank < rival else rank
+        past = weight_before(&m.forgetting, m.seen.t)
         rc_axpys(x, step, m.weights, tasks, low, high)
         if m.weight_sums != NULL:
-            rc_axpys(x, <double> m.seen.t * step, m.weight_sums, tasks, low, high)
+            rc_axpys(x, past * step, m.weight_sums, tasks, low, high)
         if m.scale != 0:
             step *= m.scale
             for r in range(low, high):
                 m.thresholds[r] -= step
                 if m.threshold_sums != NULL:
-                    m.threshold_sums[r] -= <double> m.seen.t * step
+                    m.threshold_sums[r] -= past * step
+    forget(&m.forgetting, m.weight_sums, m.n_features * tasks, m.threshold_sums, tasks)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -139,7 +150,7 @@ cdef int32_t lms_update(rc_lms_state *m, rc_row x, int32_t rank) noexcept nogil:
 
 
 cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight) noexcept nogil:
-    cdef double score = rc_dot(x, m.weights) + m.intercept[0], step
+    cdef double score = rc_dot(x, m.weights) + m.intercept[0], step, past
     cdef int32_t predicted
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
@@ -147,14 +158,16 @@ cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight
     step = _lms_rate(m, x, weight) * (rank + 1 - score)
     if step - step != 0:
         return -1
+    past = weight_before(&m.forgetting, m.seen.t)
     rc_axpy(x, step, m.weights)
     if m.weight_sums != NULL:
-        rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
+        rc_axpy(x, past * step, m.weight_sums)
     if m.scale != 0:
         step *= m.scale
         m.intercept[0] += step
         if m.intercept_sums != NULL:
-            m.intercept_sums[0] += <double> m.seen.t * step
+            m.intercept_sums[0] += past * step
+    forget(&m.forgetting, m.weight_sums, m.n_features, m.intercept_sums, 1)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -211,13 +224,14 @@ cdef int32_t mcp_weighted(rc_mcp_state *m, rc_row x, int32_t rank, double weight
         for r in range(k):
             if r == predicted or (m.uniform and r != rank and m.scores[r] >= m.scores[rank]):
                 _mcp_move(m, x, share, r)
+    forget(&m.forgetting, m.weight_sums, m.n_features * k, m.intercept_sums, k)
     count(&m.seen, predicted, rank)
     return predicted
 
 
 cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) noexcept nogil:
     """Add a multiple of the row to the weights of a class."""
-    cdef double late = <double> m.seen.t * step
+    cdef double late = weight_before(&m.forgetting, m.seen.t) * step
     rc_axpys(x, step, m.weights, m.n_ranks, r, r + 1)
     if m.weight_sums != NULL:
         rc_axpys(x, late, m.weight_sums, m.n_ranks, r, r + 1)
@@ -255,13 +269,16 @@ cdef class PRankModel(OnlineModel):
         m.steps = <int64_t *> self.at("steps")
         m.thresholds = <double *> self.at("thresholds")
         m.weight_sums = <double *> self.at("weights_sums")
-        m.step_sums = <int64_t *> self.at("steps_sums")
+        m.step_sums = <int64_t *> self.at("steps_sums") if not self.forgets else NULL
+        m.real_step_sums = <double *> self.at("steps_sums") if self.forgets else NULL
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
         self.offset = <const double *> self.at("offset")
-        return self.learns_by(<update_t> bound_prank_update, NULL, &self.m, &m.seen)
+        return self.learns_by(
+            <update_t> bound_prank_update, NULL, &self.m, &m.seen, &m.forgetting
+        )
 
     cdef int follow(self, object params) except -1:
         self.m.prank.scale = self.scale[0]
@@ -311,7 +328,9 @@ cdef class CuSumModel(OnlineModel):
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
-        return self.learns_by(<update_t> cusum_update, <weighted_t> cusum_weighted, m, &m.seen)
+        return self.learns_by(
+            <update_t> cusum_update, <weighted_t> cusum_weighted, m, &m.seen, &m.forgetting
+        )
 
     cdef int follow(self, object params) except -1:
         follow_cusum(&self.m, params, self.scale[0])
@@ -341,7 +360,9 @@ cdef class WidrowHoffModel(OnlineModel):
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
-        return self.learns_by(<update_t> lms_update, <weighted_t> lms_weighted, m, &m.seen)
+        return self.learns_by(
+            <update_t> lms_update, <weighted_t> lms_weighted, m, &m.seen, &m.forgetting
+        )
 
     cdef int follow(self, object params) except -1:
         self.m.scale = self.scale[0]
@@ -380,7 +401,9 @@ cdef class MulticlassModel(OnlineModel):
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
-        return self.learns_by(<update_t> mcp_update, <weighted_t> mcp_weighted, m, &m.seen)
+        return self.learns_by(
+            <update_t> mcp_update, <weighted_t> mcp_weighted, m, &m.seen, &m.forgetting
+        )
 
     cdef int follow(self, object params) except -1:
         self.m.scale = self.scale[0]

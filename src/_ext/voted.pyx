@@ -135,6 +135,7 @@ cdef class VotedModel(OnlineModel):
         m.prank.thresholds = <double *> self.at("thresholds")
         m.prank.weight_sums = NULL
         m.prank.step_sums = NULL
+        m.prank.real_step_sums = NULL
         m.prank.n_features = self.n_features
         m.prank.n_ranks = self.n_ranks
         m.weights = <double *> self.at("hypotheses")

@@ -157,13 +157,19 @@ cdef extern from "rankcore_capi.h" nogil:
         int64_t rank_loss
         int64_t mistakes
 
+    ctypedef struct rc_forgetting:
+        double gain
+        double past
+
     ctypedef struct rc_prank_state:
         double *weights
         int64_t *steps
         double *thresholds
         double *weight_sums
         int64_t *step_sums
+        double *real_step_sums
         double scale
+        rc_forgetting forgetting
         int64_t n_features
         int32_t n_ranks
         int32_t tie
@@ -179,6 +185,7 @@ cdef extern from "rankcore_capi.h" nogil:
         double delta
         double margin
         double scale
+        rc_forgetting forgetting
         int64_t n_features
         int32_t n_ranks
         int32_t tie
@@ -193,6 +200,7 @@ cdef extern from "rankcore_capi.h" nogil:
         double *intercept_sums
         double eta
         double scale
+        rc_forgetting forgetting
         int64_t n_features
         int32_t n_ranks
         int32_t normalized
@@ -205,6 +213,7 @@ cdef extern from "rankcore_capi.h" nogil:
         double *intercept_sums
         double *scores
         double scale
+        rc_forgetting forgetting
         int64_t n_features
         int32_t n_ranks
         int32_t uniform

@@ -90,7 +90,7 @@ def test_edited_arrays_of_every_learner_are_rejected(tmp_path, learner):
     arrays, path = model._describe()[1], tmp_path / "m.rankcore"
     for name in arrays.keys() & model._state.model.forms.keys():
         array = arrays[name]
-        for wrong in [array[:-1], array.astype(np.int8), array[..., None]]:
+        for wrong in [array[:-1], np.zeros_like(array, dtype=np.int8), array[..., None]]:
             rc.save(model, path)
             rewrite(path, nothing, {name: wrong})
             with pytest.raises(ValueError, match="damaged"):

@@ -95,13 +95,18 @@ int main(void)
     OFFSET(rc_counts, t);
     OFFSET(rc_counts, rank_loss);
     OFFSET(rc_counts, mistakes);
+    SIZE(rc_forgetting);
+    OFFSET(rc_forgetting, gain);
+    OFFSET(rc_forgetting, past);
     SIZE(rc_prank_state);
     OFFSET(rc_prank_state, weights);
     OFFSET(rc_prank_state, steps);
     OFFSET(rc_prank_state, thresholds);
     OFFSET(rc_prank_state, weight_sums);
     OFFSET(rc_prank_state, step_sums);
+    OFFSET(rc_prank_state, real_step_sums);
     OFFSET(rc_prank_state, scale);
+    OFFSET(rc_prank_state, forgetting);
     OFFSET(rc_prank_state, n_features);
     OFFSET(rc_prank_state, n_ranks);
     OFFSET(rc_prank_state, tie);
@@ -116,6 +121,7 @@ int main(void)
     OFFSET(rc_cusum_state, delta);
     OFFSET(rc_cusum_state, margin);
     OFFSET(rc_cusum_state, scale);
+    OFFSET(rc_cusum_state, forgetting);
     OFFSET(rc_cusum_state, n_features);
     OFFSET(rc_cusum_state, n_ranks);
     OFFSET(rc_cusum_state, tie);
@@ -129,6 +135,7 @@ int main(void)
     OFFSET(rc_lms_state, intercept_sums);
     OFFSET(rc_lms_state, eta);
     OFFSET(rc_lms_state, scale);
+    OFFSET(rc_lms_state, forgetting);
     OFFSET(rc_lms_state, n_features);
     OFFSET(rc_lms_state, n_ranks);
     OFFSET(rc_lms_state, normalized);
@@ -140,6 +147,7 @@ int main(void)
     OFFSET(rc_mcp_state, intercept_sums);
     OFFSET(rc_mcp_state, scores);
     OFFSET(rc_mcp_state, scale);
+    OFFSET(rc_mcp_state, forgetting);
     OFFSET(rc_mcp_state, n_features);
     OFFSET(rc_mcp_state, n_ranks);
     OFFSET(rc_mcp_state, uniform);

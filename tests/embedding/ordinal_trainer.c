@@ -32,20 +32,22 @@ typedef struct job {
     examples of;
     int n_passes;
     rc_counts *seen;
+    rc_forgetting *forgetting;
     int32_t *predictions; /* one for each example met */
 } job;
 
-/* From (examples, n_passes, seen, predictions). 0, or -1 with an exception set. */
+/* From (examples, n_passes, seen, forgetting, predictions). 0, or -1 with an exception set. */
 static int open_job(job *it, PyObject *tuple)
 {
-    PyObject *of, *seen, *predictions;
-    if (!PyArg_ParseTuple(tuple, "OiOO", &of, &it->n_passes, &seen, &predictions) ||
+    PyObject *of, *seen, *forgetting, *predictions;
+    if (!PyArg_ParseTuple(tuple, "OiOOO", &of, &it->n_passes, &seen, &forgetting, &predictions) ||
         lend_examples(&it->arrays, of, &it->of) < 0)
         return -1;
     it->seen = (rc_counts *)items(&it->arrays, seen, 3, sizeof(int64_t));
+    it->forgetting = (rc_forgetting *)items(&it->arrays, forgetting, 2, sizeof(double));
     it->predictions =
         (int32_t *)items(&it->arrays, predictions, it->n_passes * it->of.X.n_rows, sizeof(int32_t));
-    return it->seen && it->predictions ? 0 : -1;
+    return it->seen && it->forgetting && it->predictions ? 0 : -1;
 }
 
 typedef int32_t (*update_function)(void *state, rc_row x, int32_t rank);
@@ -111,9 +113,11 @@ static PyObject *train_cusum(PyObject *module, PyObject *args)
         state.threshold_sums = doubles_or_null(&it.arrays, threshold_sums, tasks);
         state.scores = doubles(&it.arrays, scores, 2 * state.n_ranks);
         state.seen = *it.seen;
+        state.forgetting = *it.forgetting;
         if (!PyErr_Occurred())
             answer = run(&it, cusum_update, &state);
         *it.seen = state.seen;
+        *it.forgetting = state.forgetting;
     }
     give_back(&it.arrays);
     return answer;
@@ -136,9 +140,11 @@ static PyObject *train_lms(PyObject *module, PyObject *args)
         state.weight_sums = doubles_or_null(&it.arrays, weight_sums, state.n_features);
         state.intercept_sums = doubles_or_null(&it.arrays, intercept_sums, 1);
         state.seen = *it.seen;
+        state.forgetting = *it.forgetting;
         if (!PyErr_Occurred())
             answer = run(&it, lms_update, &state);
         *it.seen = state.seen;
+        *it.forgetting = state.forgetting;
     }
     give_back(&it.arrays);
     return answer;
@@ -163,36 +169,38 @@ static PyObject *train_mcp(PyObject *module, PyObject *args)
         state.intercept_sums = doubles_or_null(&it.arrays, intercept_sums, state.n_ranks);
         state.scores = doubles(&it.arrays, scores, state.n_ranks);
         state.seen = *it.seen;
+        state.forgetting = *it.forgetting;
         if (!PyErr_Occurred())
             answer = run(&it, mcp_update, &state);
         *it.seen = state.seen;
+        *it.forgetting = state.forgetting;
     }
     give_back(&it.arrays);
     return answer;
 }
 
-/* Averages over all t examples from what was learned and its sums. */
-static void average(const double *last, const double *sums, int64_t t, int64_t n, double *means)
+/* Averages over examples of this number or weight, from what was learned and its sums. */
+static void average(const double *last, const double *sums, double total, int64_t n, double *means)
 {
     int64_t i;
     for (i = 0; i < n; i++)
-        means[i] = last[i] - sums[i] / (double)t;
+        means[i] = last[i] - sums[i] / total;
 }
 
 static PyObject *average_of(PyObject *module, PyObject *args)
 {
     PyObject *last, *sums, *means;
-    double *from, *with, *to;
-    long long t, n;
+    double *from, *with, *to, total;
+    long long n;
     lent arrays = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOLLO", &last, &sums, &t, &n, &means))
+    if (!PyArg_ParseTuple(args, "OOdLO", &last, &sums, &total, &n, &means))
         return NULL;
     from = doubles(&arrays, last, n);
     with = doubles(&arrays, sums, n);
     to = doubles(&arrays, means, n);
     if (!PyErr_Occurred())
-        average(from, with, t, n, to);
+        average(from, with, total, n, to);
     give_back(&arrays);
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(n);
 }
@@ -207,7 +215,7 @@ static PyMethodDef methods[] = {
     {"train_mcp", train_mcp, METH_VARARGS,
      "train_mcp(job, weights, intercepts, weight_sums, intercept_sums, scores, n_ranks, uniform, "
      "scale)"},
-    {"average", average_of, METH_VARARGS, "average(last, sums, t, n, means)"},
+    {"average", average_of, METH_VARARGS, "average(last, sums, total, n, means)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 /* Zeroed arrays for a new state. 0, or -1 without memory; close_state frees them either way. */
-static int open_state(rc_prank_state *state, int64_t n_features, int32_t n_ranks, int average)
+static int open_state(rc_prank_state *state, int64_t n_features, int32_t n_ranks, int average,
+                      double gain)
 {
     const size_t d = (size_t)n_features, k = (size_t)n_ranks - 1;
     state->n_features = n_features;
@@ -14,10 +15,14 @@ static int open_state(rc_prank_state *state, int64_t n_features, int32_t n_ranks
     state->weights = (double *)calloc(d, sizeof(double));
     state->steps = (int64_t *)calloc(k, sizeof(int64_t));
     state->thresholds = (double *)calloc(k, sizeof(double));
+    state->forgetting.gain = gain;
     if (average) {
         state->weight_sums = (double *)calloc(d, sizeof(double));
-        state->step_sums = (int64_t *)calloc(k, sizeof(int64_t));
-        if (!state->weight_sums || !state->step_sums)
+        if (gain > 0)
+            state->real_step_sums = (double *)calloc(k, sizeof(double));
+        else
+            state->step_sums = (int64_t *)calloc(k, sizeof(int64_t));
+        if (!state->weight_sums || (!state->step_sums && !state->real_step_sums))
             return -1;
     }
     return state->weights && state->steps && state->thresholds ? 0 : -1;
@@ -30,6 +35,7 @@ static void close_state(rc_prank_state *state)
     free(state->thresholds);
     free(state->weight_sums);
     free(state->step_sums);
+    free(state->real_step_sums);
 }
 
 /* Passes over the rows. n_rows, or the row that could not be learned, which ends training. */
@@ -60,7 +66,7 @@ static PyObject *result(const rc_prank_state *state, int64_t reached, const doub
 }
 
 static PyObject *train_on(const examples *of, int n_ranks, double threshold_scale, int strict,
-                          int average, int n_passes)
+                          int average, int n_passes, double gain)
 {
     const int64_t n_features = of->X.n_features;
     rc_prank_state state = {0};
@@ -74,7 +80,7 @@ static PyObject *train_on(const examples *of, int n_ranks, double threshold_scal
     }
     state.scale = threshold_scale * threshold_scale;
     state.tie = strict ? RC_TIE_STRICT : RC_TIE_CRAMMER;
-    if (open_state(&state, n_features, n_ranks, average) < 0 ||
+    if (open_state(&state, n_features, n_ranks, average, gain) < 0 ||
         (average && (!mean_weights || !mean_thresholds))) {
         PyErr_NoMemory();
     } else {
@@ -97,22 +103,22 @@ static PyObject *train(PyObject *module, PyObject *args)
     examples of = {0};
     PyObject *tuple, *answer = NULL;
     int n_ranks, strict, average, n_passes;
-    double threshold_scale;
+    double threshold_scale, gain;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Oidppi", &tuple, &n_ranks, &threshold_scale, &strict, &average,
-                          &n_passes))
+    if (!PyArg_ParseTuple(args, "Oidppid", &tuple, &n_ranks, &threshold_scale, &strict, &average,
+                          &n_passes, &gain))
         return NULL;
     if (n_ranks < 2)
         PyErr_SetString(PyExc_ValueError, "there must be two ranks or more");
     else if (lend_examples(&arrays, tuple, &of) == 0)
-        answer = train_on(&of, n_ranks, threshold_scale, strict, average, n_passes);
+        answer = train_on(&of, n_ranks, threshold_scale, strict, average, n_passes, gain);
     give_back(&arrays);
     return answer;
 }
 
 static PyMethodDef methods[] = {
     {"train", train, METH_VARARGS,
-     "train(examples, n_ranks, threshold_scale, strict, average, n_passes)"},
+     "train(examples, n_ranks, threshold_scale, strict, average, n_passes, gain)"},
     {NULL, NULL, 0, NULL},
 };
 

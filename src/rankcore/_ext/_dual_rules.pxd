@@ -51,7 +51,7 @@ cdef inline int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept 
     if too_close(score, rank, m.n_ranks, m.thresholds, m.margin):
         change = move_thresholds(
             score, rank, m.n_ranks, m.ties_err, m.scale, m.margin, m.seen.t, m.thresholds, m.steps,
-            m.step_sums, NULL,
+            m.step_sums, NULL, 0, NULL,
         )
         dual.change[0] = change
         dual.late[0] = <double> m.seen.t * change
@@ -145,7 +145,7 @@ cdef inline int32_t _member_update(
             change = move_thresholds(
                 score, rank, m.n_ranks, m.ties_err, m.scale, m.margin, m.members[j].t,
                 m.thresholds + j * tasks, m.steps + j * tasks,
-                m.step_sums + j * tasks if m.step_sums != NULL else NULL, m.moved,
+                m.step_sums + j * tasks if m.step_sums != NULL else NULL, m.moved, 0, NULL,
             )
             dual.change[j] += change
             dual.late[j] += <double> m.members[j].t * change

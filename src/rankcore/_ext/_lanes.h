@@ -14,6 +14,7 @@
 #include "rankcore.h"
 
 #include "_draws.h"
+#include "_forgetting.h"
 #include "_standardized.h"
 #include "rankcore_vectors.h"
 
@@ -145,9 +146,11 @@ RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t w
 /* PRanks side by side while they learn. Arrays of lanes unless they say more. */
 typedef struct rc_lanes {
     double *weights;       /* of every column */
-    double *weight_sums;   /* the same, or NULL: sum of changes times examples taken before */
+    double *weight_sums;   /* the same, or NULL: sum of changes times examples taken before, or
+                              times `past` */
     double *steps;         /* n_ranks - 1 times, integers: a threshold is scale * steps */
-    double *late;          /* n_ranks - 1 times, or NULL: sum of steps times `taken` before */
+    double *late;          /* n_ranks - 1 times, or NULL: sum of steps times `taken` before, or
+                              times `past` */
     double *before;        /* examples taken before `taken` began to count; used for the sums */
     double *taken;         /* examples taken */
     double *rank_loss;     /* of these */
@@ -163,6 +166,8 @@ typedef struct rc_lanes {
     int64_t width;         /* from one column's weights to the next; of the other arrays it is n */
     double scale;
     double margin;
+    double gain; /* of the weight of each row, if averages forget; else 0 */
+    double past; /* weight of the rows so far */
     int32_t n_ranks;
     int32_t ties_err;
 } rc_lanes;
@@ -231,7 +236,9 @@ RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_moving, int32_t r, 
         RC_AT_(m.steps + at) -= step;
         RC_AT_(m.changes + j) += step;
         total += step;
-        if (m.late) /* the example is counted already */
+        if (m.late && m.gain > 0)
+            RC_AT_(m.late + at) += m.past * step;
+        else if (m.late) /* the example is counted already */
             RC_AT_(m.late + at) += (RC_OF_(m.taken + j) - 1.0) * step;
     }
     RC_AT_(sums) = total;
@@ -296,7 +303,10 @@ RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most,
         if (m.weight_sums) {
             for (u = 0; u < n_moving; u++) { /* the example is counted already */
                 j = m.units[u];
-                RC_AT_(m.changes + j) *= RC_OF_(m.before + j) + RC_OF_(m.taken + j) - 1.0;
+                if (m.gain > 0)
+                    RC_AT_(m.changes + j) *= m.past;
+                else
+                    RC_AT_(m.changes + j) *= RC_OF_(m.before + j) + RC_OF_(m.taken + j) - 1.0;
             }
             rc_lane_axpys_(m, x, n_moving, m.weight_sums);
         }
@@ -334,8 +344,19 @@ RC_INLINE_ void rc_lane_ahead_(const rc_lanes m, const rc_lesson *l, int64_t i)
     }
 }
 
+/* Multiplies the sums of all lanes by RC_FADE_. O(n_features * n). */
+static inline void rc_lane_fade_(const rc_lanes m, int64_t n_features)
+{
+    int64_t f, j;
+    for (f = 0; f < n_features; f++)
+        for (j = 0; j < m.n; j++)
+            m.weight_sums[f * m.width + j] *= RC_FADE_;
+    for (j = 0; j < (m.n_ranks - 1) * m.n; j++)
+        m.late[j] *= RC_FADE_;
+}
+
 /* Draws and rows in one loop: a call for each of them cost more than a draw. */
-RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
+RC_INLINE_ int64_t rc_lesson_(rc_lanes m, const rc_lesson *l)
 {
     int64_t i;
     for (i = l->start; i < l->stop; i++) {
@@ -354,6 +375,8 @@ RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
                 0)
                 return i;
         }
+        if (m.gain > 0 && rc_outgrown(&m.past, m.gain))
+            rc_lane_fade_(m, l->rows->n_features);
     }
     return l->stop;
 }

@@ -1,6 +1,7 @@
 # The rule of PRank, shared by the single learner and by the members of ensembles. Private.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from rankcore._ext._forgetting cimport forget, weight_before
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
     rc_axpy,
@@ -42,12 +43,14 @@ cdef inline bint too_close(
 cdef inline int32_t move_thresholds(
     double score, int32_t rank, int32_t n_ranks, bint ties_err, double scale, double margin,
     int64_t t, double *thresholds, int64_t *steps, int64_t *step_sums, int32_t *moved,
+    double past, double *real_sums,
 ) noexcept nogil:
     """Move every threshold that the score does not beat by the margin; the sum of the steps.
 
-    ``step_sums`` (lazy average, t examples before this one) and ``moved`` (the steps, added up) may
-    be NULL. The order survives: of two equal thresholds both move alike if either approaches the
-    other, since a sum rounds alike for both, and two that differ approach by one step at most.
+    ``step_sums`` (lazy average, t examples before this one), ``moved`` (the steps, added up) and
+    ``real_sums`` (lazy average, examples of the weight ``past`` before this one) may be NULL. The
+    order survives: of two equal thresholds both move alike if either approaches the other, since a
+    sum rounds alike for both, and two that differ approach by one step at most.
     """
     cdef int32_t r, step, change = 0
     cdef double low, high
@@ -65,6 +68,8 @@ cdef inline int32_t move_thresholds(
             step_sums[r] = less_late(step_sums[r], t, step)
         if moved != NULL:
             moved[r] += step
+        if real_sums != NULL:
+            real_sums[r] -= past * step
     return change
 
 
@@ -77,17 +82,20 @@ cdef inline int32_t prank_step(
     """
     cdef double score = rc_dot(x, m.weights) - offset
     cdef int32_t predicted, change
+    cdef double past
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     predicted = rc_rank(m.thresholds, m.n_ranks, score)
     if too_close(score, rank, m.n_ranks, m.thresholds, margin):
+        past = weight_before(&m.forgetting, m.seen.t)
         change = move_thresholds(
             score, rank, m.n_ranks, m.tie == RC_TIE_CRAMMER, m.scale, margin, m.seen.t,
-            m.thresholds, m.steps, m.step_sums, NULL,
+            m.thresholds, m.steps, m.step_sums, NULL, past, m.real_step_sums,
         )
         if change:
             rc_axpy(x, change, m.weights)
             if m.weight_sums != NULL:
-                rc_axpy(x, <double> m.seen.t * change, m.weight_sums)
+                rc_axpy(x, past * change, m.weight_sums)
+    forget(&m.forgetting, m.weight_sums, m.n_features, m.real_step_sums, m.n_ranks - 1)
     count(&m.seen, predicted, rank)
     return predicted

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._units cimport rc_moments, rc_units
-from rankcore.core cimport rc_counts, rc_row
+from rankcore.core cimport rc_counts, rc_forgetting, rc_row
 
 # Predicts a row's rank, learns from the true one, returns the prediction; -1 if it could not.
 ctypedef int32_t (*update_t)(void *state, rc_row x, int32_t rank) noexcept nogil
@@ -16,6 +16,7 @@ cdef struct Learner:
     weighted_t weighted  # NULL if the learner takes no weights
     void *state
     rc_counts *seen
+    rc_forgetting *forgetting  # NULL if averages cannot forget
 
 
 # How rows are standardised before they are learned.
@@ -42,6 +43,8 @@ cdef class OnlineModel:
     cdef Standard standard
     cdef object scratch
     cdef int64_t *counts  # examples seen, their total rank loss, mistakes
+    cdef double *past  # weight of these examples in averages that forget, else NULL
+    cdef double gain  # of each example's weight over that of the one before, 0 if they do not
     cdef readonly dict settings
     cdef readonly int64_t n_features
     cdef readonly int32_t n_ranks
@@ -57,7 +60,8 @@ cdef class OnlineModel:
     cdef int follow(self, object params) except -1
     cdef void *at(self, str name) except? NULL
     cdef int learns_by(
-        self, update_t update, weighted_t weighted, void *state, rc_counts *seen
+        self, update_t update, weighted_t weighted, void *state, rc_counts *seen,
+        rc_forgetting *forgetting=*
     ) except -1
     cdef int begin(self, object params) except -1
     cdef void end(self) noexcept

@@ -30,15 +30,26 @@ typedef struct rc_counts {
     int64_t mistakes;  /* number of them ranked wrongly */
 } rc_counts;
 
+/* Weights of examples in averages. Zeros weigh all examples alike. To forget, set gain to
+ * exp2(1 / half_life) - 1, half_life >= 1: each example weighs 1 + gain times as much as the one
+ * before it, and half as much as the one half_life examples later. Sums are then of (weight of the
+ * examples before an update) * change, and an average is parameter - sum / past. */
+typedef struct rc_forgetting {
+    double gain;
+    double past; /* weight of the examples so far, updated; 0 without gain */
+} rc_forgetting;
+
 /* PRank in training. The caller owns every array. Start from zeros, with n_features, n_ranks, tie
- * and scale set; to average, provide both sums, else leave both NULL. */
+ * and scale set; to average, provide both sums, else leave all NULL. */
 typedef struct rc_prank_state {
     double *weights;     /* n_features */
     int64_t *steps;      /* n_ranks - 1, ascending: thresholds on the integer lattice */
     double *thresholds;  /* n_ranks - 1: scale * steps, updated with steps */
     double *weight_sums; /* n_features or NULL: sum over updates of (examples before it) * change */
-    int64_t *step_sums;  /* n_ranks - 1 or NULL: the same for steps */
-    double scale;        /* threshold_scale squared; 1.0 for the paper's PRank */
+    int64_t *step_sums;  /* n_ranks - 1 or NULL: the same for steps, if forgetting is zeros */
+    double *real_step_sums; /* n_ranks - 1 or NULL: the same for steps, if it is not */
+    double scale;           /* threshold_scale squared; 1.0 for the paper's PRank */
+    rc_forgetting forgetting;
     int64_t n_features;
     int32_t n_ranks;
     int32_t tie;
@@ -60,6 +71,7 @@ typedef struct rc_cusum_state {
     double delta;           /* loss of one rank (PA) */
     double margin;          /* margin of a rank's score, per rank of distance; 0 for none */
     double scale; /* intercept_scaling squared: 1.0 for the paper's thresholds, 0 for none */
+    rc_forgetting forgetting;
     int64_t n_features;
     int32_t n_ranks;
     int32_t tie;      /* RC_TIE_HIGH or RC_TIE_LOW */
@@ -77,6 +89,7 @@ typedef struct rc_lms_state {
     double *intercept_sums; /* as intercept, or NULL */
     double eta;             /* step size */
     double scale;           /* intercept_scaling squared: 1.0 for the usual intercept, 0 for none */
+    rc_forgetting forgetting;
     int64_t n_features;
     int32_t n_ranks;
     int32_t normalized; /* 1: eta is divided by the squared length of the row and scale */
@@ -91,6 +104,7 @@ typedef struct rc_mcp_state {
     double *intercept_sums; /* as intercepts, or NULL */
     double *scores;         /* n_ranks, scratch */
     double scale;           /* intercept_scaling squared: 1.0 for usual intercepts, 0 for none */
+    rc_forgetting forgetting;
     int64_t n_features;
     int32_t n_ranks;
     int32_t uniform; /* 0: the best wrong class loses a row on a mistake, 1: all that beat the true
@@ -182,7 +196,7 @@ static inline int32_t rc_prank_margin_update(rc_prank_state *state, rc_row x, in
 }
 
 /* Writes the averages over all t examples of the weights (n_features) and thresholds (n_ranks -
- * 1). Requires both sums in the state. O(n_features + n_ranks). */
+ * 1), weighted by `forgetting`. Requires both sums in the state. O(n_features + n_ranks). */
 static inline void rc_prank_average(const rc_prank_state *state, double *weights,
                                     double *thresholds)
 {

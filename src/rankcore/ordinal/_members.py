@@ -16,7 +16,7 @@ from rankcore._core.scales import SPARSE
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext.ensemble import OAPModel
 from rankcore._ext.online_loop import follow_rows
-from rankcore._ext.online_model import LANES, SUMS, UNITS
+from rankcore._ext.online_model import LANES, PAST, SUMS, UNITS
 from rankcore._ext.ordinal import PRankModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._record import OnlineRecord
@@ -33,7 +33,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import OF_UNITS, BuiltIn, scale_setting
+from rankcore.ordinal.scale import OF_FORGETTING, OF_UNITS, BuiltIn, scale_setting
 from rankcore.ordinal.weights import Block, as_steps
 
 # A tile visits all its members for each example, so its weights should fit into the nearest caches:
@@ -105,9 +105,10 @@ class OAP(OnlineOrdinalClassifier):
         parameters.
     """
 
-    _built_in: ClassVar[BuiltIn] = {**OF_ENSEMBLE, **OF_UNITS}
+    _built_in: ClassVar[BuiltIn] = {**OF_ENSEMBLE, **OF_UNITS, **OF_FORGETTING}
     n_estimators: int
     n_jobs: int | None
+    half_life: float | None
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     margin: float | str
@@ -135,6 +136,7 @@ class OAP(OnlineOrdinalClassifier):
         state = self._fitted_state()
         member = PRank(
             average=state.settings["average_members"],
+            half_life=state.settings["half_life"],
             tie=self.tie,
             threshold_scale=state.settings["threshold_scale"],
             margin=state.settings["margin"],
@@ -148,6 +150,7 @@ class OAP(OnlineOrdinalClassifier):
             names |= {name + SUMS: theirs + SUMS for name, theirs in names.items()}
         arrays = {name: state.model[one][tile, :, lane].copy() for name, one in names.items()}
         shared = ["scale", "margin", *(UNITS if state.settings["standardize"] else ())]
+        shared += [PAST] * state.model.forgets
         arrays |= {name: state.model[name].copy() for name in shared}
         arrays["counts"] = seen = state.model["seen"][j].copy()
         model = PRankModel(self.n_features_in_, self.ranks_.size, member._settings(), arrays)

@@ -72,6 +72,7 @@ def restored(spec: ModelSpec, record: OnlineRecord) -> OnlineRecord:
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ValueError(f"the array {name} must be finite; found NaN or infinity")
     record.model.check()
+    record.model.check_past()
     record.model.check_units()
     tables = {"curve": Field(("points", 2), "int64"), "log": Field(("passes", 3), "int64")}
     curve, log = read_fields(spec.arrays, tables).values()

@@ -159,6 +159,16 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         given = dict(zip(names, args, strict=False)) | params
         return cls(**{**of_all, **cls._published, **given})
 
+    def _check_together(self) -> None:
+        """Raise if a half-life is set without an average."""
+        average = self._model_class.averaged_by
+        half_life = getattr(self, "half_life", None)
+        if half_life is not None and not getattr(self, average):
+            raise ValueError(
+                f"{type(self).__name__}: half_life is that of the average, and requires "
+                f"{average}=True; found half_life={half_life!r} and {average}=False"
+            )
+
     # ---------------------------------------------------------------- hooks of a subclass
 
     def _settings(self) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.projecting import cumulated, direction, project, projections
-from rankcore.ordinal.scale import OF_INTERCEPTS, OF_UNITS, SCALE, BuiltIn
+from rankcore.ordinal.scale import (
+    HALF_LIFE,
+    OF_FORGETTING,
+    OF_INTERCEPTS,
+    OF_UNITS,
+    SCALE,
+    BuiltIn,
+)
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
@@ -46,6 +53,9 @@ class WidrowHoff(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -150,12 +160,13 @@ class WidrowHoff(OnlineOrdinalClassifier):
     _one_direction = True
     _form = "rounded"
     _model_class = kernels.WidrowHoffModel
-    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
     _weighs_steps = True
     _merges = True
 
     _constraints: ClassVar[Constraints] = {
         "eta0": Real(1e-100, 1e100),
+        "half_life": HALF_LIFE,
         "intercept_scaling": SCALE,
     }
 
@@ -170,6 +181,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
+        half_life: float | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
@@ -186,6 +198,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.average = average
+        self.half_life = half_life
         self.max_iter = max_iter
         self.standardize = standardize
         self.shuffle = shuffle
@@ -242,6 +255,9 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -333,13 +349,14 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     )
 
     _model_class = kernels.MulticlassModel
-    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
     _weighs_steps = True
     _merges = True
     _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar[Constraints] = {
+        "half_life": HALF_LIFE,
         "intercept_scaling": SCALE,
     }
 
@@ -350,6 +367,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
+        half_life: float | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
@@ -365,6 +383,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.average = average
+        self.half_life = half_life
         self.max_iter = max_iter
         self.standardize = standardize
         self.shuffle = shuffle

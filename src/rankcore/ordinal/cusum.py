@@ -16,7 +16,14 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.projecting import cumulated, project
-from rankcore.ordinal.scale import OF_INTERCEPTS, OF_UNITS, SCALE, BuiltIn
+from rankcore.ordinal.scale import (
+    HALF_LIFE,
+    OF_FORGETTING,
+    OF_INTERCEPTS,
+    OF_UNITS,
+    SCALE,
+    BuiltIn,
+)
 
 __all__ = ["CuSumRank"]
 
@@ -92,6 +99,9 @@ class CuSumRank(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -198,7 +208,7 @@ class CuSumRank(OnlineOrdinalClassifier):
     )
 
     _form = "tasks"
-    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
+    _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
     _weighs_steps = True
     _model_class = kernels.CuSumModel
     _merges = True
@@ -207,6 +217,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         "C": Real(1e-100, 1e100),
         "delta": Real(1e-100, 1e100),
         "margin": Real(0, 1e100),
+        "half_life": HALF_LIFE,
         "intercept_scaling": SCALE,
     }
 
@@ -229,6 +240,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
+        half_life: float | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
@@ -250,6 +262,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.average = average
+        self.half_life = half_life
         self.max_iter = max_iter
         self.standardize = standardize
         self.shuffle = shuffle

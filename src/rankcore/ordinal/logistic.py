@@ -28,7 +28,7 @@ from rankcore.ordinal.projecting import (
     projections,
     scores_along,
 )
-from rankcore.ordinal.scale import OF_UNITS
+from rankcore.ordinal.scale import HALF_LIFE, OF_FORGETTING, OF_UNITS
 
 __all__ = ["OrdinalLogistic"]
 
@@ -52,6 +52,9 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     loss : {"absolute", "zero_one", "squared"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
         mistakes (by the most probable rank), or the squared distance.
@@ -172,8 +175,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     _merges = True
     _one_direction = True
     _weighs_steps = True
-    _built_in: ClassVar = {"average": bool, **OF_UNITS}
-    _constraints: ClassVar = {"eta0": Real(1e-100, 1e100)}
+    _built_in: ClassVar = {"average": bool, **OF_UNITS, **OF_FORGETTING}
+    _constraints: ClassVar = {"eta0": Real(1e-100, 1e100), "half_life": HALF_LIFE}
 
     coef_ = direction
     thresholds_ = ascending_thresholds
@@ -186,6 +189,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         eta0: float = 2.0,
         step: Literal["decreasing", "constant"] = "decreasing",
         average: bool = True,
+        half_life: float | None = None,
         loss: Literal["absolute", "zero_one", "squared"] = "absolute",
         max_iter: int = 20,
         standardize: Literal["auto", False] = "auto",
@@ -201,6 +205,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         self.eta0 = eta0
         self.step = step
         self.average = average
+        self.half_life = half_life
         self.loss = loss
         self.max_iter = max_iter
         self.standardize = standardize

@@ -40,7 +40,9 @@ def merge(
         (except ``max_iter``, ``shuffle``, ``tol``, ``random_state`` and ``verbose``).
     weights : array-like, shape (n_models,), optional
         Non-negative, not all 0; divided by their sum. By default all equal. They weigh the current
-        parameters, not the averages, in which all examples have the same weight.
+        parameters, not the averages, in which all examples have the same weight. Averages with a
+        ``half_life`` are weighed, too: an example is as old as the number of rows that its own
+        model has learned since.
     base : fitted estimator, optional
         The model that all ``models`` continued. Its counts are then counted once. By default the
         models started from scratch.

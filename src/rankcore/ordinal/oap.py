@@ -21,7 +21,7 @@ from rankcore.ordinal._votes import (
     votes_scoring,
 )
 from rankcore.ordinal.projecting import cumulated, projections, thresholds_of
-from rankcore.ordinal.scale import MARGIN, SCALE
+from rankcore.ordinal.scale import HALF_LIFE, MARGIN, SCALE
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
@@ -55,6 +55,9 @@ class OAPBPM(OAP):
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
         The mean of members gains nothing from "auto", and loses by it on raw features.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     n_jobs : int, optional
@@ -163,6 +166,7 @@ class OAPBPM(OAP):
         "n_estimators": COUNT,
         "tau": Real(2.0**-32, 1),
         "n_jobs": N_JOBS,
+        "half_life": HALF_LIFE,
         "threshold_scale": SCALE,
         "margin": MARGIN,
     }
@@ -177,6 +181,7 @@ class OAPBPM(OAP):
         threshold_scale: float | str = "auto",
         margin: float | str = 0.0,
         *,
+        half_life: float | None = None,
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
@@ -196,6 +201,7 @@ class OAPBPM(OAP):
         self.tie = tie
         self.threshold_scale = threshold_scale
         self.margin = margin
+        self.half_life = half_life
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter
@@ -252,6 +258,9 @@ class OAPBagging(OAP):
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     n_jobs : int, optional
@@ -352,6 +361,7 @@ class OAPBagging(OAP):
         "n_estimators": COUNT,
         "tau": Real(2.0**-32, 1),
         "n_jobs": N_JOBS,
+        "half_life": HALF_LIFE,
         "threshold_scale": SCALE,
         "margin": MARGIN,
     }
@@ -374,6 +384,7 @@ class OAPBagging(OAP):
         threshold_scale: float | str = "auto",
         margin: float | str = 0.0,
         *,
+        half_life: float | None = None,
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
@@ -394,6 +405,7 @@ class OAPBagging(OAP):
         self.tie = tie
         self.threshold_scale = threshold_scale
         self.margin = margin
+        self.half_life = half_life
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter
@@ -440,6 +452,9 @@ class OAPVoting(OAP):
         row move its projection by about this. The paper has 0.
     weight : {"total", "survival"}, default="total"
         Count all examples that a member took and ranked correctly, or those since its last mistake.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     n_jobs : int, optional
@@ -538,6 +553,7 @@ class OAPVoting(OAP):
         "n_estimators": COUNT,
         "tau": Real(2.0**-32, 1),
         "n_jobs": N_JOBS,
+        "half_life": HALF_LIFE,
         "threshold_scale": SCALE,
         "margin": MARGIN,
     }
@@ -561,6 +577,7 @@ class OAPVoting(OAP):
         margin: float | str = 0.0,
         *,
         weight: Literal["total", "survival"] = "total",
+        half_life: float | None = None,
         random_state: Seed | None = None,
         n_jobs: int | None = None,
         max_iter: int = 10,
@@ -582,6 +599,7 @@ class OAPVoting(OAP):
         self.threshold_scale = threshold_scale
         self.margin = margin
         self.weight = weight
+        self.half_life = half_life
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.max_iter = max_iter

@@ -21,7 +21,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import MARGIN, OF_PRANK, OF_UNITS, SCALE
+from rankcore.ordinal.scale import HALF_LIFE, MARGIN, OF_FORGETTING, OF_PRANK, OF_UNITS, SCALE
 
 __all__ = ["PRank"]
 
@@ -55,6 +55,9 @@ class PRank(OnlineOrdinalClassifier):
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
+    half_life : float, optional
+        Number of learned rows after which a row has half its weight in averages, at least 1, so
+        that these follow a stream that changes. By default all rows weigh the same.
     standardize : "auto" or False, default="auto"
         Learn from columns that are centred and divided by their deviation, those of the weighted
         rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
@@ -172,16 +175,18 @@ class PRank(OnlineOrdinalClassifier):
         instances=lambda: [
             PRank(random_state=0),
             PRank(average=False, tie="strict", random_state=0),
+            PRank(half_life=40.0, random_state=0),
         ],
     )
 
-    _built_in: ClassVar = {**OF_PRANK, **OF_UNITS}
+    _built_in: ClassVar = {**OF_PRANK, **OF_UNITS, **OF_FORGETTING}
     _model_class = PRankModel
     _form = "thresholds"
     _one_direction = True
     _merges = True
 
     _constraints: ClassVar[Constraints] = {
+        "half_life": HALF_LIFE,
         "threshold_scale": SCALE,
         "margin": MARGIN,
     }
@@ -203,6 +208,7 @@ class PRank(OnlineOrdinalClassifier):
         threshold_scale: float | str = "auto",
         margin: float | str = "auto",
         *,
+        half_life: float | None = None,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,
@@ -218,6 +224,7 @@ class PRank(OnlineOrdinalClassifier):
         self.tie = tie
         self.threshold_scale = threshold_scale
         self.margin = margin
+        self.half_life = half_life
         self.standardize = standardize
         self.shuffle = shuffle
         self.tol = tol

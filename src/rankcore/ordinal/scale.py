@@ -26,14 +26,23 @@ def scale_setting(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
+# Range of ``half_life``.
+HALF_LIFE = Real(1, 1e100) | None
+
+
+def half_life_setting(value: Any) -> float | None:
+    """Return the parameter as stored with a state."""
+    return None if value is None else float(value)
+
+
 # Range of ``margin``.
 MARGIN = Options("auto") | Real(0, 1e100)
 # Automatic margin, in units of the mean squared length of rows, by which a step along a row moves
 # its projection. Powers of two are exact. reproduce/defaults.md has the study.
 AUTO_MARGIN = 2.0
 
-# Parameters that are built into a state, as saved: with thresholds, with intercepts, and with units
-# of rows.
+# Parameters that are built into a state, as saved: with thresholds, with intercepts, with units of
+# rows, and with averages that forget.
 OF_THRESHOLDS: BuiltIn = {"average": bool, "threshold_scale": scale_setting}
 OF_PRANK: BuiltIn = {**OF_THRESHOLDS, "margin": scale_setting}
 OF_INTERCEPTS: BuiltIn = {
@@ -42,6 +51,7 @@ OF_INTERCEPTS: BuiltIn = {
     "intercept_scaling": scale_setting,
 }
 OF_UNITS: BuiltIn = {"standardize": standardize_setting}
+OF_FORGETTING: BuiltIn = {"half_life": half_life_setting}
 
 
 def fix_scale(
