@@ -84,7 +84,7 @@ def test_missing_value_among_strings_is_rejected(entry, missing, form):
         ENTRIES[entry](form(["a", "b", "c", MISSING[missing]]))
 
 
-@pytest.mark.parametrize("entry", sorted(set(ENTRIES) - APART - {"rate", "rate judge"}))
+@pytest.mark.parametrize("entry", sorted(set(ENTRIES) - APART))
 def test_number_among_strings_is_rejected(entry):
     """NumPy makes the same string of 1 and "1"."""
     with pytest.raises((TypeError, ValueError)):
@@ -92,7 +92,7 @@ def test_number_among_strings_is_rejected(entry):
     assert len({*Codes("x").number([1, 2, 1]).tolist()}) == 2
 
 
-@pytest.mark.parametrize("entry", sorted(set(ENTRIES) - APART - {"rate", "rate judge"}))
+@pytest.mark.parametrize("entry", sorted(set(ENTRIES) - APART))
 def test_string_that_ends_in_a_zero_byte_is_rejected(entry):
     with pytest.raises((TypeError, ValueError)):
         ENTRIES[entry](["a", "b", "c", "a\0"])
@@ -105,19 +105,18 @@ def test_ids_that_end_in_zero_bytes_stay_apart_where_they_are_accepted():
         [1, 0], [1, 1], docid=["a\0", "a"], convention="trec_eval", metrics="mrr"
     )
     assert by_id["mrr"] == 1.0  # ties are in descending order of ids
-    assert rate(["a", "a\0", "b"], ["a\0", "b", "a"]).items.tolist() == ["a", "a\0", "b"]
 
 
 @pytest.mark.parametrize(
     ("winners", "losers"),
     [
         (np.array([2**63, 2**63 + 1], dtype=np.uint64), np.array([1, 1])),
-        ([2**53, 2**53 + 1], [0.5, 0.5]),
-        (np.array([2**53, 2**53 + 1]), np.array([2.0**54, 2.0**54])),
+        ([2**53, 2**53 + 1], [2**64 - 1, 2**64 - 1]),
+        (np.array([2**53, 2**53 + 1]), [2**54, 2**54]),
     ],
-    ids=["unsigned and signed", "integers and fractions", "integers and floats"],
+    ids=["unsigned and signed", "signed and large", "array and list"],
 )
-def test_ratings_keep_items_of_two_number_types_apart(winners, losers):
+def test_ratings_keep_large_integers_apart(winners, losers):
     expected = sorted({*np.asarray(winners).tolist(), *np.asarray(losers).tolist()})
     assert len(expected) == 3
     found = rate(winners, losers)

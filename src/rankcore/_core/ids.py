@@ -241,15 +241,12 @@ class Codes:
         """Look up numbers of ids; new ids get the next ones. ``where`` names a row in errors."""
         self._kind = _common_type(ids, self.name, where, self._kind)
         known = self._known
-        found = [*map(known.get, ids)]
-        if None in found:
-            for at, one in enumerate(ids):
-                if one not in known:
-                    if self._kind is str and (not one or "\0" in one):
-                        raise ValueError(_bad(self.name, one, where(at)))
-                    known[one] = len(known)
-            found = [known[one] for one in ids]
-        return np.array(found, dtype=np.int32)
+        for one in dict.fromkeys(ids):
+            if one not in known:
+                if self._kind is str and (not one or "\0" in one):
+                    raise ValueError(_bad(self.name, one, where(ids.index(one))))
+                known[one] = len(known)
+        return np.fromiter(map(known.__getitem__, ids), np.int32, len(ids))
 
     def ids(self) -> NDArray[Any]:
         """Return the ids by number, as objects if a NumPy array of text would be much larger."""

@@ -7,10 +7,8 @@ import gzip
 import json
 import os
 import zlib
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -19,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.frames import frame_of, is_lazy
-from rankcore._core.ids import as_column, as_names, unboxed
+from rankcore._core.ids import Codes, as_names, id_list
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore._core.params import check_integer, check_option
 from rankcore.preference.bradley_terry import Comparisons, Posterior, fit, right_minus_wrong
@@ -55,7 +53,7 @@ def rate(
     Parameters
     ----------
     winners, losers : array-like, shape (m,)
-        Labels of two different items in each row: numbers or strings.
+        Two different items in each row: integers or strings.
     degree : array-like of float, shape (m,), optional
         Degree of the win in [0, 1]: 1/2 for a tie, below 1/2 if the winner lost. None: 1.
     weight : array-like of float, shape (m,), optional
@@ -110,11 +108,11 @@ def rate(
     check_integer(bootstrap, "bootstrap", 0)
     if not 0 < scale < np.inf:
         raise ValueError(f"scale must be positive and finite; found {scale!r}")
-    items, (first, second) = _codes("winners", winners, "losers", losers)
+    items, (first, second) = _codes("items", {"winners": winners, "losers": losers})
     m = first.size
     judges, by = np.array([0]), None
     if judge is not None:
-        judges, (by,) = _codes("judge", judge)
+        judges, (by,) = _codes("judges", {"judge": judge})
     columns: dict[str, Any] = {"winners": first, "losers": second, "judge": by}
     degrees = np.ones(m) if degree is None else _numbers("degree", degree, 0, 1)
     weights = np.ones(m) if weight is None else _numbers("weight", weight, 0)
@@ -226,58 +224,14 @@ def _number(value: Any) -> float:
         return np.nan
 
 
-def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
-    """Return the sorted labels of some columns together, and the codes of each column."""
-    names, columns = names_and_columns[::2], names_and_columns[1::2]
-    labels = [_labels(name, column) for name, column in zip(names, columns, strict=True)]
-    words = any(isinstance(column, list) for column in labels)
-    if not words and len({column.dtype for column in labels}) == 1:
-        found, inverse = np.unique(np.concatenate(labels), return_inverse=True)
-        ends = np.cumsum([column.size for column in labels])
-        return found, np.split(inverse.ravel().astype(np.intp), ends[:-1])
-    # Python compares strings and numbers exactly; NumPy would convert them to one dtype first.
-    lists = [column if isinstance(column, list) else column.tolist() for column in labels]
-    number: defaultdict[Any, int] = defaultdict(count().__next__)
-    codes = [np.fromiter(map(number.__getitem__, one), np.intp, len(one)) for one in lists]
-    if words and not all(isinstance(label, str) and label for label in number):
-        _reject_labels(names, lists)
-    given = list(number)
-    in_order = sorted(range(len(given)), key=given.__getitem__)
+def _codes(name: str, columns: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], list[Places]]:
+    """Return the sorted ids of some columns together, and the codes of each column."""
+    codes = Codes(name)
+    numbers = [codes.number(id_list(column, title)) for title, column in columns.items()]
+    ids = codes.ids()
+    in_order = np.argsort(ids, kind="stable")
     place = np.argsort(in_order)
-    items = as_column([given[k] for k in in_order], names[0])
-    return items, [place[column] for column in codes]
-
-
-def _labels(name: str, values: Any) -> Any:
-    """Return a column of labels: a list of strings, or an array of finite numbers."""
-    given = unboxed(values)
-    if isinstance(given, np.ndarray) and given.dtype.kind == "U":
-        given = given.tolist()
-    if isinstance(given, list) and given and isinstance(given[0], str):
-        return given
-    found = as_column(given, name)
-    if found.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {found.shape}")
-    if found.dtype.kind == "U":
-        return found.tolist()
-    if found.dtype.kind not in "biuf" and found.size:
-        odd = next((x for x in found.tolist() if not isinstance(x, int | float)), found.dtype)
-        raise ValueError(f"{name} must be all numbers or all strings; found {odd!r}")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite; found {found[~np.isfinite(found)][0]}")
-    return found
-
-
-def _reject_labels(names: Sequence[str], columns: list[list[Any]]) -> None:
-    """Raise ValueError for the first label that is not a string, or empty."""
-    for name, column in zip(names, columns, strict=True):
-        for row, label in enumerate(column):
-            if not isinstance(label, str):
-                raise ValueError(
-                    f"{name} must be all numbers or all strings; found {label!r} in row {row}"
-                )
-            if not label:
-                raise ValueError(f"{name} must not be empty; found '' in row {row}")
+    return ids[in_order], [place[column] for column in numbers]
 
 
 # ---------------------------------------------------------------------- logs
