@@ -274,10 +274,6 @@ class Games:
         ----------
         **params
             Those of `rate` that are not columns, such as ``ties`` and ``bootstrap``.
-
-        Returns
-        -------
-        Ratings
         """
         return rate(
             self.first,

@@ -255,16 +255,7 @@ class PreferenceRanker(BaseEstimator):
         return in_order(items, self.order_[: self.top_k])
 
     async def arank(self, items: Items) -> Any:
-        """Rank items inside an event loop; calls that are not ``async`` run in threads. See `rank`.
-
-        Parameters
-        ----------
-        items : sequence, length n
-
-        Returns
-        -------
-        list or ndarray
-        """
+        """Rank items as `rank`, in an event loop; calls that are not ``async`` run in threads."""
         items, loop = as_items(items), asyncio.get_running_loop()
         with (
             self._driving(items, loop if is_async(self.preference) else None) as driver,

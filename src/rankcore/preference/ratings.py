@@ -111,10 +111,6 @@ class Ratings:
         Parameters
         ----------
         positions : ndarray of intp, shape (m,)
-
-        Returns
-        -------
-        Ratings
         """
         place = np.argsort(self.ranking)
         return replace(
@@ -210,10 +206,6 @@ class Ratings:
         level : float
             Probability that the intervals of all items, or the places of all items, are right
             together.
-
-        Returns
-        -------
-        list of Standing
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Hashable
 from copy import deepcopy
 from typing import Any, Literal
@@ -15,9 +15,6 @@ from rankcore.preference.comparisons import Comparison
 from rankcore.preference.forms import Items, Places
 from rankcore.preference.methods import Degree, Halving, Method, QuickSort
 from rankcore.preference.samplers import Sampler
-
-# Comparisons that are made at a time.
-_QUEUED = 256
 
 Pair = tuple[int, int]
 
@@ -117,21 +114,11 @@ class RoundSampler(Sampler):
         ----------
         confidence : float, optional
             If given, the answers must also make the order as certain as this; see `Sampler.done`.
-
-        Returns
-        -------
-        bool
         """
         return not self._round and (confidence is None or super().done(confidence))
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison; see `Sampler.tell`.
-
-        Parameters
-        ----------
-        comparison : Comparison
-        answer : bool, float or None
-        judge : hashable, optional
 
         Raises
         ------
@@ -156,7 +143,7 @@ class RoundSampler(Sampler):
 
     def _begin(self) -> None:
         """Start the next round of the method that lacks answers."""
-        self._calls: deque[Pair] | None = None  # that are not queued yet
+        self._queue.clear()
         while (pairs := self._method.pending()) is not None:
             self._round = list(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
             # The order shown is random, so that it tells nothing about the items.
@@ -189,18 +176,11 @@ class RoundSampler(Sampler):
             total += mean if key == (u, v) else 1 - mean
         return total / len(keys)
 
-    def _enough(self, n: int | None, found: int) -> bool:
-        return False
-
     def _plan(self) -> bool:
-        """Queue the next calls of the round; False if its answers are needed first."""
-        if self._calls is None:
-            self._calls = deque(
-                pair
-                for call in range(self._repeats)
-                for pair in self._to_show
-                if self._lacks.get(self._key(*pair), 0) > call
-            )
-        for _ in range(min(_QUEUED, len(self._calls))):
-            self._queue.append(self._comparison(self._calls.popleft(), None))
+        """Queue the calls of the round; False if its answers are needed first."""
+        for call in range(self._repeats):
+            for pair in self._to_show:
+                if self._lacks.get(self._key(*pair), 0) > call:
+                    self._queue.append((pair, None))
+        self._to_show = []
         return bool(self._queue)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -31,6 +31,8 @@ _NEIGHBOURS = 64
 _WRONG_PAIRS, _WRONG_TOP = 0.5, 0.05
 # Items whose probability of being among the first k is below this are not asked about in groups.
 _OUT = 0.02
+
+Question = tuple[tuple[int, ...], Hashable]  # places, and the judge
 
 
 class Sampler:
@@ -132,7 +134,7 @@ class Sampler:
         self._by_judge = np.zeros(len(self._judges))
         self._first_won = np.zeros(len(self._judges))  # degrees of the items shown first
         self._new: list[tuple[tuple[int, ...], Any, int]] = []  # answers that the model lacks
-        self._queue: list[Comparison] = []
+        self._queue: deque[Question] = deque()
         self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
         self._waiting: Counter[Comparison] = Counter()
@@ -163,16 +165,13 @@ class Sampler:
         (COUNT | None).check(n, "n")
         found: list[Comparison] = []
         while n is None or len(found) < n:
-            if not self._queue and (self._enough(n, len(found)) or not self._plan()):
+            if not self._queue and ((n is None and found) or not self._plan()):
                 break
-            comparison = self._queue.pop(0)
+            places, judge = self._queue.popleft()
+            comparison = Comparison(places, judge, tuple(self.items[place] for place in places))
             self._waiting[comparison] += 1
             found.append(comparison)
         return found
-
-    def _enough(self, n: int | None, found: int) -> bool:
-        """Return whether to wait for answers before more comparisons are planned."""
-        return n is None and found > 0
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison, whether or not this sampler has asked it.
@@ -217,12 +216,7 @@ class Sampler:
         return self.ratings().ranking
 
     def ratings(self) -> Ratings:
-        """Return strengths of the items, with uncertainties.
-
-        Returns
-        -------
-        Ratings
-        """
+        """Return strengths of the items, with uncertainties."""
         theta, u = self._reported().theta, self.uncertainty()
         n = len(self.items)
         return Ratings(
@@ -238,12 +232,7 @@ class Sampler:
         )
 
     def uncertainty(self) -> Uncertainty:
-        """Return what the answers so far leave open, about items and judges.
-
-        Returns
-        -------
-        Uncertainty
-        """
+        """Return what the answers so far leave open, about items and judges."""
         draws = self._reported()
         rng = np.random.default_rng(0)
         reliability = draws.reliability(rng)
@@ -272,10 +261,6 @@ class Sampler:
         confidence : float, optional
             With a ``top_k``, the probability that these items are the right ones; else the expected
             fraction of pairs in the right order. None: so high that nothing is worth asking.
-
-        Returns
-        -------
-        bool
         """
         if confidence is not None:
             check_real(confidence, "confidence", 0, 1)
@@ -304,12 +289,7 @@ class Sampler:
         return inversions(places[:, order]), top
 
     def position_warnings(self) -> list[str]:
-        """Return sentences about judges who answer by the order shown, without a fit.
-
-        Returns
-        -------
-        list of str
-        """
+        """Return sentences about judges who answer by the order shown, without a fit."""
         return judge_warnings(self._judges, self._by_judge, self._first_won, None)
 
     def _fit(self) -> Draws:
@@ -352,10 +332,6 @@ class Sampler:
         comparison : Comparison
         answer : object
             As `tell` takes it.
-
-        Returns
-        -------
-        float, int, list of int or None
 
         Raises
         ------
@@ -401,14 +377,14 @@ class Sampler:
         if len(self.items) < 2 or self.done():
             return False
         draws = self._fit()
-        self._queue = self._pairs(draws) if self._size == 2 else self._groups(draws)
+        self._queue.extend(self._pairs(draws) if self._size == 2 else self._groups(draws))
         return bool(self._queue)
 
-    def _pairs(self, draws: Draws) -> list[Comparison]:
+    def _pairs(self, draws: Draws) -> list[Question]:
         pairs = self._pick(draws, _NEIGHBOURS)
         if not pairs and len(self.items) > _NEIGHBOURS:
             pairs = self._pick(draws, len(self.items))
-        queue = []
+        queue: list[Question] = []
         for pair in pairs:
             # The second time in the same order, which shows whether a judge repeats itself.
             turned = bool(self._rng.integers(2))
@@ -417,7 +393,7 @@ class Sampler:
                 places = self._shown[pair]
             self._shown.setdefault(pair, places)
             self._asked[pair] += 1
-            queue.append(self._comparison(places, self._choose_judge(draws)))
+            queue.append((places, self._choose_judge(draws)))
         return queue
 
     def _pick(self, draws: Draws, neighbours: int) -> list[tuple[int, int]]:
@@ -468,7 +444,7 @@ class Sampler:
         value = part.reliability(self._rng)[0] ** 2 / self._prices
         return self._judges[int(np.argmax(value))]
 
-    def _groups(self, draws: Draws) -> list[Comparison]:
+    def _groups(self, draws: Draws) -> list[Question]:
         """Return groups of items of similar strength in one draw; those that may be in the top."""
         n, drawn = len(self.items), draws.theta[int(self._rng.integers(len(draws.theta)))]
         pool = np.arange(n)
@@ -480,11 +456,8 @@ class Sampler:
                 pool = np.argsort(-draws.theta.mean(axis=0), kind="stable")[: self._size]
         size = min(self._size, pool.size)
         pool = pool[np.argsort(-drawn[pool], kind="stable")]
-        queue = []
+        queue: list[Question] = []
         for start in range(0, pool.size, size):
             group = self._rng.permutation(pool[min(start, pool.size - size) :][:size])
-            queue.append(self._comparison(tuple(group.tolist()), self._judges[0]))
+            queue.append((tuple(group.tolist()), self._judges[0]))
         return queue
-
-    def _comparison(self, places: tuple[int, ...], judge: Hashable) -> Comparison:
-        return Comparison(places, judge, tuple(self.items[place] for place in places))
