@@ -31,8 +31,8 @@ from sklearn.utils import get_tags
 import rankcore as rc
 from declared import ONLINE, walk, with_defaults
 from model_files import rewrite, set_in
+from rankcore._core.conformal import before_each, conformal_quantile
 from rankcore.ordinal.curves import fit_cumulative, fit_isotonic
-from rankcore.ordinal.decisions import before_each, conformal_quantile
 from reference import calibration
 from strategies import examples
 

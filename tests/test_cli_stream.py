@@ -126,6 +126,20 @@ def test_json_lines_are_hashed(folder):
         assert printed["windows"][-1]["latest"]["rank_loss"] == 0
 
 
+def test_a_learner_starts_again_after_drift(folder, tmp_path):
+    pytest.importorskip("river")
+    rows, labels = make_drift(2000, 6, drift=None, random_state=0)
+    dump_letor(rows, np.where(np.arange(2000) < 1000, labels, 6 - labels), tmp_path / "rows.svm")
+    printed = run(tmp_path / "rows.svm", "--drift", "--window", 500, "-o", tmp_path / "model")
+    (line,) = [line for line in printed.splitlines() if line.startswith("drifts")]
+    (at,) = map(int, line.split()[1:])
+    assert 1000 < at <= 1300
+    model = rc.load(tmp_path / "model")
+    assert model.t_ == 2000 - at + 100  # from the 100 rows before the alarm
+    queries = folder / "queries.txt"
+    assert "--drift requires labels, which pairwise does not predict" in fail(queries, "--drift")
+
+
 def test_options_that_exclude_each_other_are_errors(folder):
     assert "--hash requires --classes" in fail(folder / "rows.jsonl", "--hash", 64)
     assert "ordinal-boost does not learn streams" in fail(

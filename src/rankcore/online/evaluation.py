@@ -146,6 +146,10 @@ def evaluate(
     ValueError
         For unknown measures, and as ``partial_fit``.
 
+    See Also
+    --------
+    DriftMonitor : Start again when the rank loss rises.
+
     Notes
     -----
     Memory is that of the chunks that wait for their labels, and of a `StreamWindow` per window.

@@ -246,6 +246,19 @@ class CalibratedOrdinal(
         }
         replace_state(self, attributes)
 
+    def _fit_scores(
+        self, scores: Floats, ranks: NDArray[np.int32], center: float, scale: float
+    ) -> None:
+        """Fit probabilities to scores of rows with these ranks, for the learner as it is.
+
+        Scores are standardised: those of `project` minus ``center``, divided by ``scale``.
+        """
+        names = ("n_features_in_", "feature_names_in_")
+        learner = self.estimator_
+        named = {name: getattr(learner, name) for name in names if hasattr(learner, name)}
+        found = HeldOutScores(learner, center, scale, np.arange(scores.size), scores)
+        self._become_fitted(named, self.ranks_, found, ranks, None)
+
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
         """Return the labels declared to this estimator, or else to the inner one."""
         declared = declared_labels(self, given)
@@ -406,29 +419,6 @@ class CalibratedOrdinal(
         # Classes without an order, as in scikit-learn's checks, do not lie along one score.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def calibrate_scores(
-    fitted: Any,
-    known: NDArray[Any],
-    scores: Floats,
-    ranks: NDArray[np.int32],
-    *,
-    method: Literal["cumulative", "isotonic"],
-    loss: Literal["absolute", "zero_one", "squared", "kappa"],
-) -> CalibratedOrdinal:
-    """Return a fitted learner with probabilities of ranks, which are fitted to given scores.
-
-    ``known`` are the labels, lowest rank first. The scores are those of rows that the learner had
-    not learned, with the given ranks, and have mean 0 and deviation 1.
-    """
-    model = CalibratedOrdinal(fitted, method=method, loss=loss)
-    model._check_params()
-    names = ("n_features_in_", "feature_names_in_")
-    named = {name: getattr(fitted, name) for name in names if hasattr(fitted, name)}
-    found = HeldOutScores(fitted, 0.0, 1.0, np.arange(scores.size), scores)
-    model._become_fitted(named, known, found, ranks, None)
-    return model
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:

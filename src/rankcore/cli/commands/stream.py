@@ -51,6 +51,14 @@ def stream(
             "--classes for labels.",
         ),
     ] = None,
+    drift: Annotated[
+        bool,
+        typer.Option(
+            "--drift",
+            help="Start again from the latest rows when ADWIN of river finds that the rank loss "
+            "rises.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         Writes(),
@@ -61,7 +69,7 @@ def stream(
 ) -> None:
     """Evaluate a learner progressively, and save it."""
     import rankcore
-    from rankcore.online import evaluate
+    from rankcore.online import DriftMonitor, evaluate
 
     choice.check()
     printer = _Printer(None if as_json else sys.stdout)
@@ -84,8 +92,11 @@ def stream(
         estimator = choice.make(learner)
         if not hasattr(estimator, "partial_fit"):
             raise ValueError(f"--model {learner.name} does not learn streams; prank does")
+        if drift and learner.ranks_queries:
+            raise ValueError(f"--drift requires labels, which {learner.name} does not predict")
+        model = DriftMonitor(estimator) if drift else estimator
         found = evaluate(
-            estimator,
+            model,
             chunks,
             metrics=metric,
             window=window,
@@ -96,6 +107,9 @@ def stream(
     if not found.windows:
         raise ValueError("DATA has no rows")
     facts: dict[str, Any] = {"model": learner.name}
+    if isinstance(model, DriftMonitor):
+        facts["drifts"] = model.drifts_
+        estimator = model.estimator_
     if output is not None:
         rankcore.save(estimator, output)
         facts["path"] = str(output)

@@ -1,0 +1,196 @@
+"""Probabilities of ranks on a stream, from the scores that rows had before they were learned."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from rankcore._core.arguments import RowsLike
+from rankcore._core.numbers import Floats
+from rankcore._core.params import check_count
+from rankcore.online.wrapper import StreamWrapper, encode_labels
+from rankcore.ordinal import prank
+from rankcore.ordinal.calibrated import CalibratedOrdinal
+
+# Probabilities are fitted again when this fraction of their rows is new.
+RENEWED = 0.1
+
+
+class OnlineCalibration(StreamWrapper):
+    """Probabilities of ranks for an online learner, which follow a stream.
+
+    Each chunk is scored before it is learned. Probabilities are fitted to the scores of the latest
+    rows, as `rankcore.CalibratedOrdinal` fits them to scores of held-out folds.
+
+    Parameters
+    ----------
+    estimator : learner with partial_fit, optional
+        With `project` or `decision_function`. Copied, not changed. None: ``PRank()``.
+    method : {"cumulative", "isotonic"}, default="cumulative"
+        As of `rankcore.CalibratedOrdinal`.
+    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
+        Loss whose expectation `predict` minimises, as of `rankcore.CalibratedOrdinal`.
+    window : int, default=2000
+        Number of the latest rows to which probabilities are fitted.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The learner.
+    model_ : CalibratedOrdinal
+        The learner with its probabilities, for `rankcore.save` and exports.
+    ranks_, classes_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first, and in ascending order.
+
+    Notes
+    -----
+    Rows of the first call are scored after they are learned. Scores are divided by their deviation
+    over about the latest ``window`` rows, as those of perceptrons grow. Probabilities are fitted
+    again, by Newton's method, when a tenth of the rows in the window is new. Memory: two numbers
+    for each of these.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> rng = np.random.default_rng(0)
+    >>> model = rc.online.OnlineCalibration(rc.PRank())
+    >>> for step in range(100):
+    ...     X = rng.normal(size=(20, 3))
+    ...     y = np.digitize(X.sum(axis=1) + rng.normal(size=20), [-2, 0, 2])
+    ...     model = model.partial_fit(X, y, classes=range(4))
+    >>> model.predict_proba([[1, 1, 1], [0, 0, 0]]).round(1)
+    array([[0. , 0. , 0.3, 0.7],
+           [0. , 0.4, 0.5, 0. ]])
+    """
+
+    model_: CalibratedOrdinal
+    _recent: _Recent
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        method: Literal["cumulative", "isotonic"] = "cumulative",
+        loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute",
+        window: int = 2000,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.loss = loss
+        self.window = window
+
+    def partial_fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Score a chunk for the probabilities, and learn it.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. Required in the first call unless its y has them all.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights in learning, not in the fit of probabilities.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For invalid parameters, and as the estimator.
+        """
+        check_count(self.window, "window")
+        if "estimator_" in vars(self):
+            scores = self.model_.project(X)
+            self._learn(X, y, classes, sample_weight)
+        else:
+            model = CalibratedOrdinal(self.estimator, method=self.method, loss=self.loss)
+            model._check_params()
+            self._learn(X, y, classes, sample_weight)
+            model.estimator_, model.ranks_ = self.estimator_, self.ranks_
+            scores = model.project(X)
+            self.model_, self._recent = model, _Recent(self.window)
+        ranks = encode_labels(self.estimator_, y, scores.size).astype(np.int32)
+        recent = self._recent
+        recent.add(scores, ranks)
+        if recent.n_new >= RENEWED * recent.ranks.size:
+            self.model_._fit_scores(recent.scores, recent.ranks, recent.center, recent.scale)
+            recent.n_new = 0
+        self.model_.center_, self.model_.scale_ = recent.center, recent.scale
+        return self
+
+    def _default(self) -> BaseEstimator:
+        return prank.PRank()
+
+    def predict(self, X: RowsLike) -> NDArray[Any]:
+        """Predict the label of minimum expected loss.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+        """
+        self._fitted()
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: RowsLike) -> Floats:
+        """Predict the probability of each rank.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows add up to 1.
+        """
+        self._fitted()
+        return self.model_.predict_proba(X)
+
+
+class _Recent:
+    """Standardised scores of the latest rows, with their ranks."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.scores = np.zeros(0)
+        self.ranks = np.zeros(0, dtype=np.int32)
+        self.moments = np.zeros(2)  # running means of scores and of their squares
+        self.n_seen = self.n_new = 0
+
+    @property
+    def center(self) -> float:
+        """Running mean of the scores."""
+        return float(self.moments[0])
+
+    @property
+    def scale(self) -> float:
+        """Running deviation of the scores; 1 if it is 0."""
+        mean, square = self.moments
+        return float(np.sqrt(max(square - mean**2, 0.0))) or 1.0
+
+    def add(self, scores: Floats, ranks: NDArray[np.int32]) -> None:
+        """Add the rows of a chunk."""
+        self.n_seen += scores.size
+        self.n_new += scores.size
+        gain = min(1.0, scores.size / min(self.n_seen, self.window))
+        self.moments += gain * (np.array([scores.mean(), (scores**2).mean()]) - self.moments)
+        scaled = (scores - self.center) / self.scale
+        self.scores = np.append(self.scores, scaled)[-self.window :]
+        self.ranks = np.append(self.ranks, ranks)[-self.window :]

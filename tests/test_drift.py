@@ -1,0 +1,184 @@
+"""Learners that start again when a detector finds that their rank loss rises."""
+
+import sys
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.datasets import make_drift
+from rankcore.online import DriftMonitor, evaluate
+
+RANKS = range(1, 6)
+
+
+class PageHinkley:
+    """Page's test for a rising mean, which needs no package."""
+
+    def __init__(self, delta=0.03, threshold=8.0):
+        self.delta, self.threshold = delta, threshold
+        self.n = self.mean = self.sum = 0
+        self.drift_detected = False
+
+    def update(self, x):
+        self.n += 1
+        self.mean += (x - self.mean) / self.n
+        self.sum = max(0.0, self.sum + x - self.mean - self.delta)
+        self.drift_detected = self.n > 30 and self.sum > self.threshold
+
+
+class At:
+    """A detector with an alarm at the values of some numbers."""
+
+    def __init__(self, *numbers):
+        self.numbers, self.seen = numbers, []
+
+    def update(self, x):
+        self.seen.append(x)
+
+    @property
+    def drift_detected(self):
+        return len(self.seen) in self.numbers
+
+
+RIVER = pytest.mark.skipif(not find_spec("river"), reason="river is not installed")
+DETECTORS = [
+    pytest.param(PageHinkley, id="Page's test"),
+    pytest.param(lambda: None, id="default", marks=RIVER),
+]
+
+
+def chunks(X, y, size=50):
+    for i in range(0, len(y), size):
+        yield X[i : i + size], y[i : i + size]
+
+
+def reversed_half():
+    """Rows whose labels are reversed from row 100 on."""
+    X, y = make_drift(200, 4, drift=None, random_state=0)
+    return X, np.where(np.arange(200) < 100, y, 6 - y)
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+@pytest.mark.parametrize(
+    ("drift", "n_alarms"), [("abrupt", [1]), ("returning", [3]), ("gradual", [1, 2, 3])]
+)
+def test_restarts_recover_from_drift(drift, n_alarms, detector):
+    X, y = make_drift(12_000, drift=drift, random_state=3)
+    learners = {
+        "average": rc.PRank(),
+        "last": rc.PRank(average=False),
+        "monitored": DriftMonitor(rc.PRank(), detector()),
+    }
+    losses = {
+        name: evaluate(one, chunks(X, y), classes=RANKS).overall["rank_loss"]
+        for name, one in learners.items()
+    }
+    most = 1.0 if drift == "gradual" else 0.9
+    assert losses["monitored"] < most * min(losses["average"], losses["last"])
+    alarms = learners["monitored"].drifts_
+    assert len(alarms) in n_alarms
+    if drift != "gradual":
+        changes = [6000] if drift == "abrupt" else [3000, 6000, 9000]
+        assert all(0 < at - change < 300 for at, change in zip(alarms, changes, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("noise", [0.0, 0.35, 1.5])
+def test_without_drift_there_is_at_most_one_alarm_in_100_000_rows(noise, average):
+    pytest.importorskip("river")
+    X, y = make_drift(100_000, drift=None, noise=noise, random_state=1)
+    model = DriftMonitor(rc.PRank(average=average))
+    for rows, labels in chunks(X, y, 100):
+        model.partial_fit(rows, labels, RANKS)
+    assert len(model.drifts_) <= 1
+
+
+def test_an_alarm_starts_again_from_the_latest_rows():
+    X, y = reversed_half()
+    words = np.array(["a", "e", "c", "d", "b"])[y - 1]
+    order = ["a", "e", "c", "d", "b"]
+    monitor = DriftMonitor(rc.PRank(classes=order), At(100), keep=35)
+    for rows, labels in chunks(X, words, 20):
+        monitor.partial_fit(rows, labels)
+    assert monitor.drifts_ == [120]
+    assert monitor.t_ == 200
+    expected = rc.PRank().partial_fit(X[85:], words[85:], order)
+    assert (monitor.estimator_.coef_ == expected.coef_).all()
+    assert (monitor.predict(X) == expected.predict(X)).all()
+    assert monitor.ranks_.tolist() == order
+    assert monitor.classes_.tolist() == sorted(order)
+
+
+def test_detectors_see_the_losses_of_rows_before_they_are_learned():
+    X, y = make_drift(100, 4, random_state=0)
+    detector = At()
+    monitor = DriftMonitor(rc.PRank(), detector)
+    model = rc.PRank()
+    losses = []
+    for rows, labels in chunks(X, y, 10):
+        if model.__sklearn_is_fitted__():
+            losses += (np.abs(model.predict(rows) - labels) / 4).tolist()
+        model.partial_fit(rows, labels, RANKS)
+        monitor.partial_fit(rows, labels, RANKS)
+    assert monitor._watched.detector.seen == losses
+    assert detector.seen == []  # it is copied
+
+
+def test_a_learner_that_improves_does_not_drift():
+    X, y = make_drift(2000, drift=None, noise=0.0, random_state=0)
+    monitor = DriftMonitor(rc.PRank(), At(*range(1000, 2000)), keep=500)
+    for rows, labels in chunks(X, y):
+        monitor.partial_fit(rows, labels, RANKS)
+    assert monitor.drifts_ == []
+
+
+def test_weights_are_learned_again():
+    X, y = reversed_half()
+    weights = np.random.default_rng(0).random(200)
+    monitor = DriftMonitor(rc.OrdinalLogistic(), At(100), keep=35)
+    for i in range(0, 200, 20):
+        part = slice(i, i + 20)
+        monitor.partial_fit(X[part], y[part], RANKS, sample_weight=weights[part])
+    assert monitor.drifts_ == [120]
+    expected = rc.OrdinalLogistic().partial_fit(X[85:], y[85:], RANKS, sample_weight=weights[85:])
+    assert (monitor.estimator_.coef_ == expected.coef_).all()
+    assert (monitor.predict_proba(X) == expected.predict_proba(X)).all()
+
+
+def test_actions_warn_or_are_called():
+    X, y = reversed_half()
+    expected = rc.PRank().partial_fit(X, y, RANKS)
+    called = []
+    for action in ("warn", called.append):
+        monitor = DriftMonitor(rc.PRank(), At(100), action=action, keep=35)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for rows, labels in chunks(X, y, 20):
+                monitor.partial_fit(rows, labels, RANKS)
+        assert monitor.drifts_ == [120]
+        assert (monitor.estimator_.coef_ == expected.coef_).all()
+        messages = [str(one.message) for one in caught]
+        risen = "the rank loss has risen, after 120 rows of the stream"
+        assert messages == ([risen] if action == "warn" else [])
+    assert called == [monitor]
+
+
+def test_invalid_arguments_are_named(monkeypatch):
+    X, y = make_drift(20, random_state=0)
+    with pytest.raises(ValueError, match='action must be "restart", "warn" or a function'):
+        DriftMonitor(rc.PRank(), At(), action="stop").partial_fit(X, y, RANKS)
+    with pytest.raises(ValueError, match="keep must be an integer >= 1"):
+        DriftMonitor(rc.PRank(), At(), keep=0).partial_fit(X, y, RANKS)
+    with pytest.raises(ValueError, match="estimator must be a learner; found None"):
+        DriftMonitor(None, At()).partial_fit(X, y, RANKS)
+    with pytest.raises(AttributeError):
+        DriftMonitor(rc.PRank(), At()).predict_proba(X)
+    with pytest.raises(ValueError, match="DriftMonitor has learned no rows: call partial_fit"):
+        DriftMonitor(rc.PRank(), At()).predict(X)
+    monkeypatch.setitem(sys.modules, "river.drift", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[online\]'"):
+        DriftMonitor(rc.PRank()).partial_fit(X, y, RANKS)
