@@ -429,9 +429,25 @@ def test_pair_that_is_always_refused_does_not_stop_a_run(method):
         return None if {u, v} == {4, 5} else u < v
 
     ranker = PreferenceRanker(judge, method=method, max_calls=2000, random_state=0)
-    found = ranker.rank(ITEMS)
-    assert ranker.n_calls_ < 2000
-    assert sorted(found, key=lambda item: 4 if item == 5 else item) == found
+    order = ranker.rank(ITEMS)
+    assert ranker.complete_
+    assert sorted(order, key=lambda item: 4 if item == 5 else item) == order
+    willing = PreferenceRanker(operator.lt, method=method, random_state=0)
+    willing.rank(ITEMS)
+    assert ranker.n_calls_ <= 2.5 * willing.n_calls_
+
+
+def test_refused_pair_at_the_edge_of_the_top_does_not_cost_more():
+    def judge(u, v):
+        return None if {u, v} == {4, 5} else u < v
+
+    ranker = PreferenceRanker(judge, top_k=5, max_calls=2000, random_state=0)
+    top = ranker.rank(ITEMS)[:5]
+    assert ranker.complete_
+    assert set(top) in ({0, 1, 2, 3, 4}, {0, 1, 2, 3, 5})
+    willing = PreferenceRanker(operator.lt, top_k=5, random_state=0)
+    willing.rank(ITEMS)
+    assert ranker.n_calls_ <= 2.5 * willing.n_calls_
 
 
 def test_orders_from_one_on_are_an_error_that_shows_the_answer():

@@ -160,20 +160,20 @@ def test_wrong_parameters_are_rejected(params, what):
 @pytest.mark.parametrize("answers", ["order", "best"])
 def test_orders_of_several_items_find_the_first(answers):
     calls = []
-    for seed in range(3):
-        places = np.random.default_rng(seed).permutation(200)
-        sampler = Sampler(list(range(200)), top_k=5, size=8, answers=answers, seed=seed)
+    for seed in range(2):
+        places = np.random.default_rng(seed).permutation(60)
+        sampler = Sampler(list(range(60)), top_k=5, size=8, answers=answers, seed=seed)
         while asked := sampler.ask():
             for comparison in asked:
                 of = places[list(comparison.places)]
                 answer = np.argsort(of) if answers == "order" else int(np.argmin(of))
                 sampler.tell(comparison, answer)
-            if sampler.n_answers > 300:
+            if sampler.n_answers > 150:
                 break
         assert set(places[sampler.ranking()[:5]]) == set(range(5))
         calls.append(sampler.n_answers)
     if answers == "order":
-        assert np.mean(calls) < 250
+        assert np.mean(calls) < 75
 
 
 def test_incomplete_orders_say_nothing_of_missing_items():

@@ -237,7 +237,7 @@ class Sampler:
         rng = np.random.default_rng(0)
         reliability = draws.reliability(rng)
         errors = (1 - reliability) / 2
-        inversions, top = self._doubt(draws)
+        inversions, top = self._doubt(draws, declined=True)
         return Uncertainty(
             inversions,
             top,
@@ -278,13 +278,26 @@ class Sampler:
         return self._wrong(self._reported()) <= allowed
 
     def _wrong(self, draws: Draws) -> float:
-        inversions, top = self._doubt(draws)
+        """Return what more answers could put right: inversions, or the doubt about the top."""
+        inversions, top = self._doubt(draws, declined=False)
         return inversions if self._top_k is None else 1 - top
 
-    def _doubt(self, draws: Draws) -> tuple[float, float]:
-        """Return the expected fraction of inversions, and the probability that the top is right."""
+    def _doubt(self, draws: Draws, *, declined: bool) -> tuple[float, float]:
+        """Return the expected fraction of inversions, and the probability that the top is right.
+
+        Unless ``declined``, pairs that judges abstained from count as right: no question is left
+        that could decide them.
+        """
         k, places = self._top_k, places_of(draws.theta)
         order = np.argsort(places.mean(axis=0), kind="stable")
+        if not declined:
+            rank = np.argsort(order)
+            for pair in self._declined:
+                better, worse = sorted(pair, key=lambda place: int(rank[place]))
+                turned = places[:, better] > places[:, worse]
+                exchanged = places[turned][:, [worse, better]]
+                places[turned, better] = exchanged[:, 0]
+                places[turned, worse] = exchanged[:, 1]
         top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
         return inversions(places[:, order]), top
 
