@@ -153,7 +153,7 @@ def curves(job: tuple[str, int]) -> dict[str, np.ndarray]:
             ("Widrow-Hoff, η = 0.01", rc.WidrowHoff.published(eta0=0.01, fit_intercept=False)),
             ("OAP-BPM, τ = 0.3", rc.OAPBPM.published(tau=0.3, random_state=seed)),
         ]:
-            found[name] = model.fit(X, y, classes).loss_curve_
+            found[name] = model.fit(X, y, classes).update_loss_curve_
         seen = found["PRank"][:, 0].astype(int)
         for name, kind in [("OAP-Bagg, τ = 0.3", rc.OAPBagging), ("OAP-VP, τ = 0.3", rc.OAPVoting)]:
             model = kind(tau=0.3, random_state=seed)
@@ -178,7 +178,8 @@ def figure_4(job: tuple[str, int]) -> dict[str, np.ndarray]:
         "multiclass perceptron": rc.MulticlassPerceptron.published(),
     }
     with threadpool_limits(1):
-        return {name: model.fit(X, y, classes).loss_curve_ for name, model in learners.items()}
+        fits = {name: model.fit(X, y, classes) for name, model in learners.items()}
+        return {name: model.update_loss_curve_ for name, model in fits.items()}
 
 
 def report(results: dict[str, list[dict[str, float]]], seconds: float) -> Iterator[str]:

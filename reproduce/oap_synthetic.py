@@ -170,8 +170,8 @@ def run_trial(seed: int, n_train: int, follow_votes: bool) -> Trial:
     test("least squares, round", rounded(regression.predict(X_test)))
     test("best (surface known)", best_ranks(test_points))
 
-    seen = models["PRank"].loss_curve_[:, 0].astype(int)
-    curves = {name: models[name].loss_curve_[:, 1] for name in ONLINE if name in models}
+    seen = models["PRank"].update_loss_curve_[:, 0].astype(int)
+    curves = {name: models[name].update_loss_curve_[:, 1] for name in ONLINE if name in models}
     if follow_votes:
         seed = int(rng.integers(2**32))
         for name, learner in [("OAP-Bagg", rc.OAPBagging), ("OAP-VP", rc.OAPVoting)]:
@@ -218,7 +218,7 @@ def rounded(scores: np.ndarray) -> np.ndarray:
 def vote_curve(
     model: rc.OAPBagging, X: np.ndarray, y: np.ndarray, ranks: Sequence[int] = RANKS
 ) -> np.ndarray:
-    """Time-averaged loss of the real mean rank; ``loss_curve_`` is that of the mean member."""
+    """Time-averaged loss of the real mean rank; the learner's own curve is of the mean member."""
     losses = np.empty(len(y))
     losses[0] = ranks[-1] - y[0]  # before learning all scores and thresholds are 0
     model.partial_fit(X[:1], y[:1], classes=ranks)

@@ -225,7 +225,7 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
         length = np.sqrt(1 + 2 * 0.7**2)
         margin = min(np.abs(X @ w - b).min() for b in [-0.7, 0.7]) / length
         prank = rc.PRank.published(max_iter=500).fit(X, y)
-        online = prank.loss_curve_[-1].prod()  # examples seen, times their mean rank loss
+        online = prank.update_loss_curve_[-1].prod()  # examples seen, times their mean rank loss
         assert 0 < online <= prank_mistake_bound(3, np.linalg.norm(X, axis=1).max(), margin)
 
 
@@ -262,7 +262,7 @@ def test_cusum_rank_stays_below_its_bound(demanded):
         rows = np.column_stack([X, -np.ones(len(X))])
         margin = (np.where(y[:, None] > [0, 1], 1, -1) * (rows @ tasks.T)).min()
         model = rc.CuSumRank.published(max_iter=500, margin=demanded).fit(X, y)
-        online = model.loss_curve_[-1].prod()  # examples seen, times their mean rank loss
+        online = model.update_loss_curve_[-1].prod()  # examples seen, times their mean rank loss
         radius = np.linalg.norm(rows, axis=1).max()
         assert 0 < online <= cusum_mistake_bound(radius, margin, demanded=demanded)
 

@@ -250,7 +250,7 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
         np.testing.assert_array_equal(first.coef_, other.coef_)
         np.testing.assert_array_equal(first.thresholds_, other.thresholds_)
         assert first.history_ == other.history_
-        np.testing.assert_array_equal(first.loss_curve_, other.loss_curve_)
+        np.testing.assert_array_equal(first.update_loss_curve_, other.update_loss_curve_)
 
     stream = int(first._state.model["seed"][0])
     masks = [[times(stream, j, t, tau) for t in range(len(y))] for j in range(n)]
@@ -295,7 +295,7 @@ def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
     if (np.abs(scores[:, None] - b[:-1]) > 1e-9).all() or n in {1, 2, 4}:  # no tie to round away
         losses = [abs(predict(w[t], b[t], dense[t]) - y[t]) for t in range(len(y))]
         running = np.cumsum(losses) / np.arange(1, len(y) + 1)
-        np.testing.assert_allclose(model.loss_curve_[:, 1], running, rtol=1e-14)
+        np.testing.assert_allclose(model.update_loss_curve_[:, 1], running, rtol=1e-14)
 
 
 @pytest.mark.parametrize("n", [1, 3, 100])

@@ -239,7 +239,7 @@ def test_dual_learners_decide_as_their_linear_twins(primal, dual):
     primal.set_params(max_iter=2).fit(quadratic(X), y)
     dual.fit(X, y)
     assert dual.history_ == primal.history_
-    assert_array_equal(dual.loss_curve_, primal.loss_curve_)
+    assert_array_equal(dual.update_loss_curve_, primal.update_loss_curve_)
     assert_array_equal(dual.predict(X), primal.predict(quadratic(X)))
     assert_allclose(dual.project(X), primal.project(quadratic(X)), rtol=1e-8, atol=1e-8)
 

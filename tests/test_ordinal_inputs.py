@@ -295,5 +295,5 @@ def test_not_fitted():
     for method in ["predict", "decision_function"]:
         with pytest.raises(NotFittedError):
             getattr(rc.PRank.published(), method)([[1.0]])
-    for name in ["coef_", "thresholds_", "t_", "history_", "loss_curve_", "n_iter_"]:
+    for name in ["coef_", "thresholds_", "t_", "history_", "update_loss_curve_", "n_iter_"]:
         assert not hasattr(rc.PRank.published(), name)

@@ -249,7 +249,7 @@ def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
         chunked.partial_fit(X[start:stop], y[start:stop], classes=range(1, k + 1))
     np.testing.assert_array_equal(whole.coef_, chunked.coef_)
     np.testing.assert_array_equal(whole.thresholds_, chunked.thresholds_)
-    np.testing.assert_array_equal(whole.loss_curve_, chunked.loss_curve_)
+    np.testing.assert_array_equal(whole.update_loss_curve_, chunked.update_loss_curve_)
     assert whole.history_ == chunked.history_
     assert whole.n_iter_ == chunked.n_iter_ == 1
 
@@ -273,7 +273,7 @@ def test_loss_curve_is_the_running_mean_at_round_counts():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(1234, 3)), rng.integers(1, 6, size=1234)
     losses = prank(X, y, 5)["losses"]
-    curve = rc.PRank.published().fit(X, y).loss_curve_
+    curve = rc.PRank.published().fit(X, y).update_loss_curve_
     counts = [*range(1, 100), *range(100, 1000, 10), *range(1000, 1235, 100)]
     assert curve[:, 0].tolist() == counts
     expected = np.cumsum(losses)[np.array(counts) - 1] / counts

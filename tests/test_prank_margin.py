@@ -176,7 +176,7 @@ def test_prank_stays_below_its_bound(demanded, scale):
         model.fit(X, y)
         longest = np.linalg.norm(X, axis=1).max()
         bound = prank_mistake_bound(3, longest, separated, threshold_scale=scale, demanded=demanded)
-        assert 0 < model.loss_curve_[-1].prod() <= bound
+        assert 0 < model.update_loss_curve_[-1].prod() <= bound
         # The bound is one on all moves.
         moves = np.abs(prank(X, y + 1, 3, "crammer", scale, 200, demanded)["taus"])
         assert moves.sum() <= bound

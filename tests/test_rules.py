@@ -103,7 +103,7 @@ def check_equal(rule, compiled):
     assert rule.thresholds_.tobytes() == compiled.thresholds_.tobytes()
     assert rule.threshold_scale_ == compiled.threshold_scale_
     assert rule.history_ == compiled.history_
-    assert (rule.loss_curve_ == compiled.loss_curve_).all()
+    assert (rule.update_loss_curve_ == compiled.update_loss_curve_).all()
     assert rule.t_ == compiled.t_
     assert getattr(rule, "best_iteration_", None) == getattr(compiled, "best_iteration_", None)
 
@@ -247,7 +247,7 @@ def test_chunks_learn_as_one_pass(kind, average):
         for name, array in rule.parameters_.items():
             assert (chunks.parameters_[name] == array).all()
         assert chunks.history_ == rule.history_
-        assert (chunks.loss_curve_ == rule.loss_curve_).all()
+        assert (chunks.update_loss_curve_ == rule.update_loss_curve_).all()
     else:
         scaled = [kind(average=average, threshold_scale=1.0, max_iter=1, shuffle=False)] * 2
         rule, chunks = scaled[0].fit(X, y), clone(scaled[1])

@@ -203,7 +203,7 @@ def test_parity_with_cusum_is_exact(problem, tie, margin, intercept, epochs, ave
         assert model.history_["loss"] == compiled.history_["rank_loss"]
         assert model.history_["average_loss"] == compiled.history_["average_rank_loss"]
         assert model.history_["mistakes"] == compiled.history_["mistakes"]
-        np.testing.assert_array_equal(model.loss_curve_, compiled.loss_curve_)
+        np.testing.assert_array_equal(model.update_loss_curve_, compiled.update_loss_curve_)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -223,7 +223,7 @@ def test_loss_curve_of_a_long_stream():
     y = y - y.min() + 1
     compiled = rc.CuSumRank.published(max_iter=2).fit(X, y)
     model = StructuredPerceptron(CuSumTask(y.max()), max_iter=2).fit(X, y)
-    np.testing.assert_array_equal(model.loss_curve_, compiled.loss_curve_)
+    np.testing.assert_array_equal(model.update_loss_curve_, compiled.update_loss_curve_)
 
 
 def test_indices_of_parameters_may_exceed_32_bits():
@@ -383,9 +383,9 @@ def test_parity_with_a_plain_implementation(seed, integers, update, margin, C, e
     assert averaged.history_ == model.history_
     assert model.n_iter_ == epochs
     assert model.t_ == n * epochs
-    np.testing.assert_array_equal(model.loss_curve_[:, 0], np.arange(1, n * epochs + 1))
+    np.testing.assert_array_equal(model.update_loss_curve_[:, 0], np.arange(1, n * epochs + 1))
     means = expected["losses"].cumsum() / np.arange(1, n * epochs + 1)
-    np.testing.assert_allclose(model.loss_curve_[:, 1], means, rtol=1e-12)
+    np.testing.assert_allclose(model.update_loss_curve_[:, 1], means, rtol=1e-12)
 
 
 def test_the_true_output_wins_ties_under_a_margin_only():

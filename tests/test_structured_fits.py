@@ -147,7 +147,7 @@ def test_the_page_quotes_the_example_and_its_code_runs(example, capsys):
 
 def same(a, b):
     """Whether two models are the same to the bit, also in what they have yet to learn."""
-    names = ["t_", "n_iter_", "history_", "coef_", "loss_curve_"]
+    names = ["t_", "n_iter_", "history_", "coef_", "update_loss_curve_"]
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names) and (
         np.array_equal(a._state.arrays, b._state.arrays)
     )

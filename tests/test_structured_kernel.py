@@ -147,7 +147,7 @@ def test_dual_learners_decide_as_their_linear_twins(name, rule):
     dual = KernelStructuredPerceptron(task, **QUADRATIC, max_iter=3, **rule).fit(X, Y)
     assert dual.history_ == primal.history_
     assert dual.history_["mistakes"][-1] > 0
-    assert_array_equal(dual.loss_curve_, primal.loss_curve_)
+    assert_array_equal(dual.update_loss_curve_, primal.update_loss_curve_)
     assert dual.predict(X) == primal.predict(X)
     weights = primal.coef_[: 6 * 3].reshape(3, 6)
     assert_allclose(dual.dual_coef_ @ quadratic(dual.support_vectors_), weights, 1e-8, 1e-8)

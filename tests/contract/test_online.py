@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from declared import ONLINE, walk
+from rankcore.online import evaluate
 from rankcore.progress import watch
 
 
@@ -55,3 +56,24 @@ def test_pickled_models_continue(learner):
     np.testing.assert_array_equal(
         copy.partial_fit(X, y).decision_function(X), model.partial_fit(X, y).decision_function(X)
     )
+
+
+def uses_last_parameters(learner):
+    """Whether `predict` can be set to the rule of the updates: no votes, no sorted thresholds."""
+    return "average" in learner.get_params() and type(learner).__name__ != "OrdinalLogistic"
+
+
+@walk([one for one in ONLINE if uses_last_parameters(one)])
+def test_update_loss_curve_is_that_of_the_last_parameters(learner):
+    """Of rows as they are: standardised ones change their units with each row."""
+    X, y = ordinal_data(100)
+    known = learner.get_params()
+    plain = {"average": False, "standardize": False, "half_life": None, "decision": "cusum"}
+    plain = {name: value for name, value in plain.items() if name in known}
+    model = clone(learner).set_params(**plain)
+    rows = [(X[i : i + 1], y[i : i + 1]) for i in range(100)]
+    found = evaluate(model, rows, window=1, classes=[0, 1, 2, 3])
+    losses = [one.latest["rank_loss"] for one in found.windows[1:]]
+    seen, means = model.update_loss_curve_.T
+    assert seen.tolist() == [*range(1, 101)]
+    np.testing.assert_allclose(np.diff(means * seen), losses, atol=1e-9)

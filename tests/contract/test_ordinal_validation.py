@@ -48,7 +48,7 @@ def test_early_stopping_keeps_the_model_of_the_best_pass(learner, tmp_path):
     shorter = clone(learner).set_params(max_iter=best).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(X), shorter.decision_function(X))
     assert model.t_ == shorter.t_
-    np.testing.assert_array_equal(model.loss_curve_, shorter.loss_curve_)
+    np.testing.assert_array_equal(model.update_loss_curve_, shorter.update_loss_curve_)
     rc.save(model, tmp_path / "model")
     loaded = rc.load(tmp_path / "model")
     assert (loaded.best_iteration_, loaded.history_) == (best, model.history_)

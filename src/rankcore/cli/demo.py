@@ -142,7 +142,8 @@ def loss_curves(
 
     X = StandardScaler().fit_transform(X)
     models = {learner.name: make_seeded(learner).fit(X, ranks) for learner in learners}
-    return {name: m.loss_curve_ for name, m in models.items() if hasattr(m, "loss_curve_")}
+    learned = {name: m for name, m in models.items() if hasattr(m, "update_loss_curve_")}
+    return {name: m.update_loss_curve_ for name, m in learned.items()}
 
 
 def run(learners: Sequence[Learner] = LEARNERS) -> Result:

@@ -100,7 +100,7 @@ class OAP(OnlineOrdinalClassifier):
         The mean of the members' directions (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         The mean of their thresholds, ascending (a copy).
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning, of the mean of the members' last
         parameters.
     """

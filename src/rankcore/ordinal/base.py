@@ -74,7 +74,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
     history_ : dict of lists
         Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
         ``eval_set`` also each measure on it, as ``valid_rank_loss``.
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning: each example is predicted by the
         last parameters before it is learned. `predict` loses less if it uses others (averages,
         votes).
@@ -515,11 +515,12 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
 
     @property
     @consistent_read
-    def loss_curve_(self) -> np.ndarray:
-        """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
+    def update_loss_curve_(self) -> np.ndarray:
+        """Time-averaged rank loss of the update rule, shape (n_points, 2): examples, mean loss.
 
-        The loss is that of the last parameters, which decide about updates. `predict` has the same
-        loss only if it uses them: not with ``average``, votes or another ``decision``.
+        Before each update the rule predicts the example by the last parameters. `predict` has
+        another loss with ``average``, votes or another ``decision``:
+        `rankcore.online.evaluate` measures it on a stream.
 
         There is a point at each count with at most two significant digits (1 .. 100, 110, 120 ..),
         about 90 per decade.

@@ -51,7 +51,8 @@ def merge(
     -------
     estimator
         A new model of the same type, with the parameters of the first, which can predict, be saved
-        and continue learning. Its ``loss_curve_`` is empty: the shards' losses have no common time.
+        and continue learning. Its ``update_loss_curve_`` is empty: the shards' losses have no
+        common time.
 
     Raises
     ------

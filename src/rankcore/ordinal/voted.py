@@ -108,7 +108,7 @@ class VotedPRank(OnlineOrdinalClassifier):
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
         Their votes (a copy).
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning: each example is predicted by the
         last parameters before it is learned. `predict` loses less if it uses others (averages,
         votes).

@@ -319,7 +319,7 @@ class StructuredLearner(BaseEstimator):
                 "loss": (losses / examples).tolist(),
                 "average_loss": (losses.cumsum() / examples.cumsum()).tolist(),
             },
-            loss_curve_=np.column_stack([curve[:, 0], curve[:, 1] / curve[:, 0]]),
+            update_loss_curve_=np.column_stack([curve[:, 0], curve[:, 1] / curve[:, 0]]),
         )
         return self
 

@@ -66,7 +66,7 @@ class StructuredPerceptron(StructuredLearner):
         Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
         ``average_loss`` (the mean since the first example). Each example is predicted, without
         margin, before it is learned.
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and mean loss while learning, of the last weights; with ``average``,
         `predict` uses others, which usually lose less.
 

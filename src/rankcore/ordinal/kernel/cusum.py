@@ -166,7 +166,7 @@ default="oldest"
     history_ : dict of lists
         Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
         ``eval_set`` also each measure on it, as ``valid_rank_loss``.
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning: each example is predicted by the
         last parameters before it is learned. `predict` loses less if it uses others (averages,
         votes).

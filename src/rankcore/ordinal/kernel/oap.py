@@ -141,7 +141,7 @@ default="oldest"
         Thresholds of the members (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Mean of the members' thresholds, ascending (a copy).
-    loss_curve_ : ndarray, shape (n_points, 2)
+    update_loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning: each example is predicted by the
         last parameters before it is learned. `predict` loses less if it uses others (averages,
         votes).
