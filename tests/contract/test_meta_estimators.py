@@ -54,6 +54,16 @@ for one in LEARNERS:
     if hasattr(one, "n_estimators"):
         one.set_params(n_estimators=20)
 every = walk(LEARNERS)
+# For tools that call what the others call, and slowly: every third learner, of each family one.
+some = walk(LEARNERS[::3])
+# Two classes and four in turn.
+by_classes = pytest.mark.parametrize(
+    ("learner", "k"),
+    [
+        pytest.param(learner, 2 if i % 2 else 4, id=f"{type(learner).__name__}-{2 if i % 2 else 4}")
+        for i, learner in enumerate(LEARNERS)
+    ],
+)
 # What a constant answer reaches on data() with as many rows in each class.
 CUTS = {2: [0.0], 4: [-1.5, 0.0, 1.5]}
 
@@ -153,8 +163,7 @@ SCORERS = {
 }
 
 
-@every
-@pytest.mark.parametrize("k", [2, 4])
+@by_classes
 def test_scorers_of_scikit_learn(learner, k):
     X, y = data(k)
     constant = sklearn.dummy.DummyClassifier(strategy="most_frequent")
@@ -165,7 +174,7 @@ def test_scorers_of_scikit_learn(learner, k):
     assert np.isfinite(get_scorer("accuracy")(clone(learner).fit(X, y), X, y))
 
 
-@every
+@some
 def test_cross_validation_of_every_kind(learner):
     X, y = data(4)
     folds = StratifiedKFold(3)
@@ -220,7 +229,7 @@ def test_thresholds_are_tuned(learner):
     assert (fixed.predict(X_test) == plain.predict(X_test))[decisions != 0].all()
 
 
-@every
+@some
 @pytest.mark.usefixtures("pictures")
 def test_displays(learner):
     X, y = data(2)
@@ -243,8 +252,7 @@ def test_displays(learner):
         )
 
 
-@every
-@pytest.mark.parametrize("k", [2, 4])
+@by_classes
 def test_inspection(learner, k):
     X, y = data(k)
     model = clone(learner).fit(X, y)
@@ -302,8 +310,13 @@ def random_order(y, qid):
     return rc.metrics.ndcg_score(y, np.random.default_rng(5).random(y.size), qid=qid, k=10)
 
 
-@rankers
-@pytest.mark.parametrize("piped", [False, True], ids=["alone", "piped"])
+@pytest.mark.parametrize(
+    ("ranker", "piped"),
+    [
+        pytest.param(ranker, bool(i % 2), id=f"{type(ranker).__name__}{'-piped' * (i % 2)}")
+        for i, ranker in enumerate([*RANKERS, rc.RankSVM(random_state=0)])
+    ],
+)
 def test_searches_over_rankers(ranker, piped):
     X, y, qid = queries()
     learner = make_pipeline(StandardScaler(), clone(ranker)) if piped else clone(ranker)
