@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import warnings
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +178,27 @@ def test_an_mlflow_model_predicts_as_the_model_file(tmp_path):
             assert np.array_equal(found.iloc[:, 1:], model.predict_proba(frame))
     with pytest.raises(mlflow.exceptions.MlflowException, match="missing inputs"):
         loaded.predict(frame.drop(columns="f3"))
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # MLflow's own
+def test_mlflow_saves_estimators_whose_types_are_listed(tmp_path):
+    mlflow_sklearn = pytest.importorskip("mlflow.sklearn")
+    sio, pd = pytest.importorskip("skops.io"), pytest.importorskip("pandas")
+    if "skops_trusted_types" not in signature(mlflow_sklearn.save_model).parameters:
+        pytest.skip("this MLflow writes pickles")
+    X, relevance, qid = rc.datasets.make_letor(30, 10, random_state=0)
+    frame = pd.DataFrame(X.astype(np.float64), columns=[f"f{j}" for j in range(X.shape[1])])
+    model = rc.RankBoost(10).fit(frame, relevance, qid=qid)
+    types = sio.get_untrusted_types(data=sio.dumps(model))
+    mlflow_sklearn.save_model(
+        model,
+        str(tmp_path / "saved"),
+        input_example=frame[:3],
+        skops_trusted_types=types,
+        pip_requirements=["rankcore"],  # which it would find by loading the model elsewhere
+    )
+    loaded = mlflow_sklearn.load_model(str(tmp_path / "saved"))
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
 
 
 @pytest.mark.slow

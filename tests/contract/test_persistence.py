@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import declared
 import rankcore as rc
-from declared import ONLINE, ONLINE_RANKERS, walk
+from declared import ONLINE, ONLINE_RANKERS, SAVED, walk
 from model_files import rewrite, set_in, taken_apart
 from rankcore.io import safetensors
 from strategies import examples, ordinal_problems
@@ -528,3 +529,13 @@ def test_edited_facts_of_rankers_are_rejected(tmp_path, name, value):
     rewrite(tmp_path / "model", set_in(*where, value=value))
     with pytest.raises(ValueError, match="is damaged"):
         rc.load(tmp_path / "model")
+
+
+@walk(SAVED)
+def test_types_of_skops_do_not_depend_on_predictions(learner):
+    """A caller lists them before a tool that predicts rows, as MLflow does, writes the model."""
+    sio = pytest.importorskip("skops.io")
+    model = declared.fitted(learner)
+    before = sio.get_untrusted_types(data=sio.dumps(model))
+    declared.answer(model, declared.X)
+    assert sio.get_untrusted_types(data=sio.dumps(model)) == before

@@ -135,6 +135,9 @@ class TreeSum:
         """Return a copy of the first n trees."""
         return TreeSum(self.n_features, self.zero_missing, self.trees[:n])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_packed": None}
+
     def packed(self) -> Packed:
         """Pack the trees into one set of arrays. O(nodes)."""
         if self._packed is None or self._packed[0] != len(self):

@@ -75,6 +75,9 @@ class StumpSum:
     def __len__(self) -> int:
         return len(self.alphas)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_merged": None}
+
     def add(self, feature: int, threshold: float, side: int, alpha: float) -> None:
         """Add a stump."""
         self.features.append(feature)

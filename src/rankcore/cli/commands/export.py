@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.options import ModelArgument, NumberedLayout, QuietOption
+from rankcore.cli.options import (
+    ModelArgument,
+    NamesOption,
+    NumberedLayout,
+    QuietOption,
+    read_names,
+)
 from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import complain, progress_bar
 
@@ -46,9 +52,7 @@ def export(
             "vespa.",
         ),
     ] = "c",
-    names: Annotated[
-        Path | None, Reads(), typer.Option(help="Names of the features, one per line.")
-    ] = None,
+    names: NamesOption = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the model in the other program; prefix in C.")
     ] = None,
@@ -66,7 +70,7 @@ def export(
     X = None
     missing = missing_engine(format)
     options: dict[str, Any] = {} if name is None else {"name": name}
-    given = None if names is None else names.read_text(encoding="utf-8").splitlines()
+    given = read_names(names)
     try:
         if data is not None and format in CHECKED and missing is None:
             width = describe(loaded).n_features
