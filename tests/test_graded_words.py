@@ -6,7 +6,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 import rankcore as rc
 from declared import QID, RANKERS, X, first_of_each, learns_from, walk
@@ -252,6 +252,25 @@ def test_cross_validation_takes_words(by_dtype):
             folds.split(X, y, qid=QID), folds.split(X, GRADES, qid=QID), strict=True
         ):
             assert np.array_equal(one[1], other[1])
+
+
+def test_rankers_of_other_packages_get_grades():
+    class ByGroup(BaseEstimator):
+        """A ranker that takes numbers, and the sizes of queries, as LightGBM's does."""
+
+        def fit(self, X, y, group=None):
+            """Keep the direction of the labels."""
+            self.coef_ = X.T @ (np.asarray(y, dtype=float) - np.mean(y))
+            return self
+
+        def predict(self, X):
+            """Project rows."""
+            return X @ self.coef_
+
+    y = ordered(LABELS, FIVE)
+    found = rc.model_selection.cross_validate_queries(ByGroup(), X, y, QID, cv=3)
+    expected = rc.model_selection.cross_validate_queries(ByGroup(), X, GRADES, QID, cv=3)
+    assert np.array_equal(found.values, expected.values)
 
 
 def test_searches_take_words():

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.frames import as_series
 from rankcore._core.inputs import n_rows_of, take_rows
-from rankcore._core.labels import as_relevance
+from rankcore._core.labels import as_grades, as_relevance
 from rankcore._core.params import as_generator, check_flag, check_integer
 from rankcore._core.queries import (
     Queries,
@@ -319,7 +319,7 @@ class _ByGroup(BaseEstimator):
             # XGBoost weighs queries, LightGBM rows.
             of_queries = type(self.ranker).__module__.startswith("xgboost")
             more["sample_weight"] = weights[queries.bounds[:-1]] if of_queries else weights
-        y = np.asarray(y)
+        y = np.asarray(as_grades(y, None)[0])
         if queries.rows is not None:
             X, y = take_rows(X, queries.rows), y[queries.rows]
         self.fitted_ = clone(self.ranker).fit(X, y, group=np.diff(queries.bounds), **more)

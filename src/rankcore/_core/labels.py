@@ -125,8 +125,9 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
         shown = found[:MOST_SHOWN].tolist()
         more = ", ..." if found.size > MOST_SHOWN else ""
         raise ValueError(
-            "string labels have no order of their own: pass classes=, lowest rank first; in "
-            f"alphabetical order it is {learner}(classes=[{', '.join(map(repr, shown))}{more}])"
+            "string labels have no order of their own: pass classes=, lowest rank first (--classes "
+            "on the command line); in alphabetical order it is "
+            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}])"
         )
     classes = _distinct(labels)
     if classes.size < 2:

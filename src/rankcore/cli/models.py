@@ -146,11 +146,12 @@ def load_with_rows(
 ) -> tuple[list[Model], Rows]:
     """Load models, and the rows of a file with their features."""
     models = [read_model(path) for path in paths]
-    widths = {one.learned.n_features_in_ for one in models}
-    if len(widths) > 1:
+    widths = [one.learned.n_features_in_ for one in models]
+    if len({*widths}) > 1:
+        known = (f"{path} has {n}" for path, n in zip(paths, widths, strict=True))
         raise ValueError(
-            f"{' and '.join(map(str, paths))} have different numbers of features: "
-            f"{', '.join(map(str, sorted(widths)))}"
+            f"the models have different numbers of features: {', '.join(known)}; write a run of "
+            "each by predict --run, and compare these"
         )
     names = models[0].names
     for path, one in zip(paths, models, strict=True):
@@ -158,7 +159,7 @@ def load_with_rows(
             raise ValueError(f"{paths[0]} and {path} have features of different names")
     layout = replace(
         layout,
-        features=widths.pop(),
+        features=widths[0],
         feature_names=names,
         known_categories=models[0].categories,
         expected=str(paths[0]),
