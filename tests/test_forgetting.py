@@ -96,6 +96,32 @@ def test_average_remains_that_of_all_iterates_when_weights_are_divided(learner):
         np.testing.assert_allclose(mean, expected, rtol=1e-10, atol=1e-10)
 
 
+@walk(FORGETFUL)
+def test_average_in_units_remains_when_weights_are_divided(learner):
+    X, y = stream(1200)
+    X = X * [1, 10, 0.1, 3, 1] + [5, -40, 0, 1, 1]  # columns with means of their own
+    learner = clone(learner).set_params(random_state=0)
+    found = clone(learner).set_params(half_life=1.3)
+    last = clone(learner).set_params(**{averaging(learner): False})
+    stored = []
+    for i in range(1200):
+        for one in (found, last):
+            one.partial_fit(X[i : i + 1], y[i : i + 1], classes=CLASSES)
+        if i >= 1000:  # units change for the last time at row 1,024
+            stored.append(public(last))
+    for name, mean in public(found).items():
+        expected = by_age([one[name] for one in stored], 1.3)
+        np.testing.assert_allclose(mean, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def public(model):
+    """Return the parameters of a fitted model that averages of rows have, too."""
+    names = ["coef_", "intercept_"] if hasattr(model, "intercept_") else ["coef_"]
+    if isinstance(model, rc.PRank) or hasattr(model, "estimators_"):
+        names.append("thresholds_")
+    return {name: np.asarray(getattr(model, name)) for name in names}
+
+
 def test_average_of_a_worked_example():
     X, y = [[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]], [2, 1, 3, 2, 3]
     model = rc.PRank.published(average=True, half_life=1).fit(X, y)

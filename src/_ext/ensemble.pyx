@@ -175,7 +175,9 @@ cdef struct MeanState:
     double scale
     double n_members
     int32_t n_ranks
-    rc_forgetting forgetting  # of the members, whose sums it does not have
+    rc_forgetting forgetting  # of the members
+    double *offset_sums  # of the members, or NULL: only units change them, besides fading
+    int64_t n_offset_sums
     rc_counts seen
 
 
@@ -194,7 +196,7 @@ cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
         rc_axpy(x, change / m.n_members, m.weights)
     m.moved += tasks
     m.left -= 1
-    forget(&m.forgetting, NULL, 0, NULL, 0)
+    forget(&m.forgetting, m.offset_sums, m.n_offset_sums, NULL, 0)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -265,6 +267,8 @@ cdef class OAPModel(OnlineModel):
         self.m.totals = <int64_t *> self.at("totals")
         self.m.thresholds = <double *> self.at("mean_thresholds")
         self.m.left = 0
+        self.m.offset_sums = <double *> self.at("member_offsets_sums")
+        self.m.n_offset_sums = self["member_offsets"].size
         self.m.n_members = self.settings["n_estimators"]
         self.m.n_ranks = self.n_ranks
         return self.learns_by(

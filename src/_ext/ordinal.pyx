@@ -31,7 +31,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step, follow_cusum
-from rankcore._ext._forgetting cimport forget, weight_before
+from rankcore._ext._forgetting cimport fade, forget, weight_before
 from rankcore._ext._prank cimport count, less_late, prank_step
 from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
 from rankcore.core cimport (
@@ -77,10 +77,15 @@ cdef struct MarginState:
     rc_prank_state prank
     double margin
     double offset
+    double *offset_sum  # NULL without averages; only units change it, besides fading
 
 
 cdef int32_t bound_prank_update(MarginState *m, rc_row x, int32_t rank) noexcept nogil:
-    return prank_step(&m.prank, x, rank, m.margin, m.offset)
+    cdef double past = m.prank.forgetting.past
+    cdef int32_t predicted = prank_step(&m.prank, x, rank, m.margin, m.offset)
+    if m.prank.forgetting.past < past:  # all sums were faded
+        fade(m.offset_sum, 1)
+    return predicted
 
 
 cdef void prank_average(
@@ -273,6 +278,7 @@ cdef class PRankModel(OnlineModel):
         m.real_step_sums = <double *> self.at("steps_sums") if self.forgets else NULL
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
+        self.m.offset_sum = <double *> self.at("offset_sums")
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
         self.offset = <const double *> self.at("offset")
