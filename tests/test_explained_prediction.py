@@ -316,8 +316,7 @@ def test_rank_moves_where_the_prediction_does(ordinal, place):
             else:
                 assert grid[0] <= moved[j] <= grid[-1]
                 away = moved[j] - row[j]
-                # Scaling back rounds.
-                assert sign * (predicted(j, [moved[j] + 1e-7 * away])[0] - now) > 0
+                assert sign * (predicted(j, [moved[j]])[0] - now) > 0
                 nearer = grid[np.abs(grid - row[j]) < np.abs(away) * (1 - 1e-7)]
                 assert nearer.size == 0 or (sign * (predicted(j, nearer) - now) <= 0).all()
         for j, labels in ((2, SMOKER), (3, BRAND)):

@@ -41,11 +41,15 @@ class Contributions:
         Mean score of the background; without one, the score of a row of zeros.
     feature_names : list of str or None
         Names of the columns, if the model has them.
+    data : ndarray or None, shape (n_rows, n_features)
+        Values of the features, from `rankcore.explain.contributions`: float64, or objects if some
+        are categories or words. None: the rows themselves.
     """
 
     values: Any
     base: float
     feature_names: list[str] | None = None
+    data: NDArray[Any] | None = None
 
     def scores(self) -> Floats:
         """Return the scores of the rows, to rounding: the base plus the sums of contributions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.contributions import dense_values, is_additive, used_features
-from rankcore._core.features import features_of
-from rankcore._core.frames import is_frame, is_row, row_as_frame
-from rankcore._core.inputs import are_texts, n_rows_of
+from rankcore._core.contributions import (
+    column_ranges,
+    is_additive,
+    used_features,
+)
+from rankcore._core.features import PRESENCE, Feature, features_of, unscaled
+from rankcore._core.frames import Frame, frame_of, is_frame, is_row, row_as_frame
+from rankcore._core.inputs import are_texts, as_rows, n_rows_of, take_rows
+from rankcore._core.labels import encode
 from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.numbers import Floats
-from rankcore._core.preprocessing import (
-    Display,
-    split_pipeline,
-    takes_texts,
-    transformed,
-    unwrap_frozen,
-)
+from rankcore._core.preprocessing import split_pipeline, transformed, unwrap_frozen
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -37,6 +36,11 @@ class ExplainedModel:
     feature_names : sequence of str, optional
         Names of the ``features``.
 
+    Raises
+    ------
+    TypeError
+        If a step mixes columns, or the model is none of rankcore.
+
     Attributes
     ----------
     front : list
@@ -46,7 +50,7 @@ class ExplainedModel:
     scorer : estimator
         The learner with the score that is explained: ``learner``, or the one that it calibrates.
     features : list of Feature
-        In the columns of the model's input, where the steps keep these apart.
+        Columns of the model's input, and words of its texts.
     of_columns : ndarray of int64
         The feature of each column of the learner.
     """
@@ -67,7 +71,6 @@ class ExplainedModel:
                 self.front, self.scorer = self.front + inside, cast(Any, scorer)
                 self.learner = copy(self.learner)
                 self.learner.estimator_ = scorer
-        self._display = Display(self.front)
         self.features = features_of(self.front, self.scorer, feature_names)
         self.of_columns: NDArray[np.int64] = np.empty(self.scorer.n_features_in_, dtype=np.int64)
         for number, feature in enumerate(self.features):
@@ -132,9 +135,7 @@ class ExplainedModel:
         """
         if isinstance(x, str | bytes):
             x = [x]
-        elif takes_texts(self.front) or (
-            isinstance(x, list | tuple) and len(x) == 1 and are_texts(x)
-        ):
+        elif self._takes_texts or (isinstance(x, list | tuple) and len(x) == 1 and are_texts(x)):
             x = x if hasattr(x, "shape") else list(x)
         elif is_row(x):
             x = row_as_frame(x, missing_as_objects=bool(self.front))
@@ -145,47 +146,140 @@ class ExplainedModel:
             raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
         return x
 
-    # ---------------------------------------------------------------- values
+    # ---------------------------------------------------------------- values of the input
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return the values of the features for display, shape (n, n_features).
+        """Return the values of the features in the input, shape (n, n_features).
 
-        float64; objects if there are categories, which are shown by their names.
+        float64; objects if there are categories or words.
         """
-        columns = self._unscaled(X)
-        if not any(feature.is_categorical for feature in self.features):
-            return np.ascontiguousarray(columns[:, [one.columns[0] for one in self.features]])
-        found = np.empty((len(columns), len(self.features)), dtype=object)
+        column = self._columns(X)
+        kind = object if any(one.is_categorical for one in self.features) else np.float64
+        found: NDArray[Any] = np.empty((n_rows_of(X), len(self.features)), dtype=kind)
+        words: dict[int, list[int]] = {}
         for number, feature in enumerate(self.features):
-            found[:, number] = feature.shown(columns[:, feature.columns])
+            if feature.word is None:
+                found[:, number] = column(feature)
+            else:
+                words.setdefault(id(feature.vectorizer), []).append(number)
+        for numbers in words.values():
+            first = self.features[numbers[0]]
+            counts = first.vectorizer.transform(column(first)).tocsc()
+            places = [first.vectorizer.vocabulary_[self.features[k].word] for k in numbers]
+            present = (counts[:, places] != 0).toarray().astype(int)
+            found[:, numbers] = np.array(PRESENCE, dtype=object)[present]
         return found
 
-    def _unscaled(self, X: Any) -> Floats:
-        """Return the learner's columns in the units before scaling."""
-        if not self._display.scales:
-            return dense_values(self.rows(X))
-        columns = self._display.values(X)
-        mask = getattr(self.scorer, "is_categorical_", None)
-        if mask is not None and mask.any():
-            columns[:, mask] = dense_values(self.rows(X))[:, mask]
-        return columns
+    def column(self, X: Any, feature: Feature) -> Any:
+        """Return the column of the input that a feature comes from: numbers, or a list."""
+        return self._columns(X)(feature)
+
+    def _columns(self, X: Any) -> Callable[[Feature], Any]:
+        """Return a function from a feature to its column of the input: numbers, or a list."""
+        frame = frame_of(X)
+        matrix = None
+        if frame is None and not self._takes_texts:
+            matrix = X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+        def column(feature: Feature) -> Any:
+            if frame is not None:
+                j = self._place(frame, feature.source)
+                if feature.labels is None:
+                    return np.asarray(frame.values(j), dtype=np.float64)
+                # The missing value of pandas compares with nothing.
+                return [None if type(one).__name__ == "NAType" else one for one in frame.to_list(j)]
+            if matrix is None:
+                return list(X)
+            values = matrix[:, feature.source]
+            if feature.labels is None:
+                return np.asarray(values, dtype=np.float64)
+            return self._labels(feature, values.tolist())
+
+        return column
+
+    def _labels(self, feature: Feature, values: list[Any]) -> list[Any]:
+        """Return the labels of codes, which a learner of a frame gets in matrices."""
+        if self.front or not feature.labels:
+            return values
+        known = dict(enumerate(feature.labels))
+        return [known.get(value, value) for value in values]
+
+    def _place(self, frame: Frame, source: int) -> int:
+        """Return the place of a column of the input in a frame."""
+        first = self.front[0] if self.front else self.scorer
+        names = getattr(first, "feature_names_in_", None)
+        return source if names is None else frame.names.index(names[source])
+
+    @property
+    def _takes_texts(self) -> bool:
+        """Whether each row is a text, without columns."""
+        return any(not hasattr(one, "n_features_in_") for one in self.front[:1])
+
+    def with_values(self, x: Any, values: Mapping[int, Any]) -> Any:
+        """Return copies of a row with other values in some columns of the input, all equally many.
+
+        Labels are given by name.
+        """
+        n = max(map(len, values.values()))
+        frame = frame_of(x)
+        if frame is not None:
+            found = frame.take(np.zeros(n, dtype=np.int64))
+            for source, column in values.items():
+                other = frame_of(found)
+                assert other is not None
+                found = other.with_values(self._place(frame, source), column)
+            return found
+        if self._takes_texts:
+            return list(values[0])
+        matrix = x.toarray() if sparse.issparse(x) else np.asarray(x)
+        matrix = matrix.astype(np.float64 if matrix.dtype.kind in "biuf" else object)
+        matrix = np.repeat(matrix, n, axis=0)
+        for source, column in values.items():
+            labels = None if self.front else self.features[source].labels
+            matrix[:, source] = [labels.index(one) for one in column] if labels else column
+        return type(x)(matrix) if sparse.issparse(x) else matrix
+
+    def ranks(self, X: Any) -> NDArray[np.int64]:
+        """Predict ranks of rows of the input, from 0."""
+        predicted = np.asarray(self.learner.predict(self.transformed(X)))
+        return encode(predicted, self.learner.ranks_).astype(np.int64)
 
     def unscaled(self, columns: Floats) -> Floats:
-        """Return preprocessed rows in the units before scaling, shape (n, n_columns)."""
-        return self._display.before(columns) if self._display.scales else columns
+        """Return the columns of the learner in the units of the input; NaN where these differ."""
+        if not self.front:
+            return columns
+        n = getattr(self.front[0], "n_features_in_", 1)
+        numbers = unscaled(self.front, columns, n)
+        found = np.full(columns.shape, np.nan)
+        for one in self.features:
+            if one.exact:
+                found[:, one.columns[0]] = numbers[:, one.source]
+        return found
 
-    def coded(self, number: int, x: Any) -> Floats:
-        """Return the columns of a categorical feature for each of its labels, as learned.
+    def ranges(self, X: Any) -> tuple[Floats, Floats]:
+        """Return the minimum and maximum of each exact column of the learner over rows.
 
-        Shape (n_labels, n_columns); the other columns are those of the row x.
+        Missing values of the input are omitted, though a step may fill them.
         """
-        feature = self.features[number]
-        assert feature.codes is not None
-        if not self._display.scales:
-            return feature.codes
-        rows = np.repeat(self._unscaled(x), len(feature.codes), axis=0)
-        rows[:, feature.columns] = feature.codes
-        return self._display.after(np.nan_to_num(rows))[:, feature.columns]
+        if not self.front:
+            return column_ranges(self.rows(X))
+        exact = [one for one in self.features if one.exact]
+        if not exact:
+            none = np.full(self.of_columns.size, np.nan)
+            return none, none
+        if frame_of(X) is None and (sparse.issparse(X) or np.asarray(X).dtype.kind in "biuf"):
+            low, high = column_ranges(as_rows(X, "background", True))
+            ends = {one.source: [low[one.source], high[one.source]] for one in exact}
+        else:
+            column = self._columns(X)
+            each = {one.source: column(one) for one in exact}
+            known = {source: values[~np.isnan(values)] for source, values in each.items()}
+            ends = {
+                source: [values.min(), values.max()] if values.size else [np.nan, np.nan]
+                for source, values in known.items()
+            }
+        encoded = self.rows(self.with_values(take_rows(X, [0]), ends))
+        return column_ranges(encoded)
 
     # ---------------------------------------------------------------- contributions
 

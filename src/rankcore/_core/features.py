@@ -1,217 +1,306 @@
-"""Features of a model in the columns of its input: names, groups of columns, and categories."""
+"""Features of a model in its input: raw columns and words, and the encoded columns of each.
+
+Every column of a learner behind preprocessing steps comes from one column of the model's input, its
+`Origin`. All columns of one origin are one feature.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
 
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
-from rankcore._core.preprocessing import (
-    flat_steps,
-    is_scaler,
-    names_after,
-    numbered,
-    width_of,
-)
+from rankcore._core.preprocessing import flat_steps, is_scaler, names_after, numbered, width_of
+
+# Labels of a word of a text.
+PRESENCE = ["absent", "present"]
 
 
 @dataclass(frozen=True, eq=False)
-class Feature:
-    """A feature that is explained: one column of the learner, or all columns of a category.
+class Origin:
+    """Where a column after some steps comes from.
 
-    A categorical feature has ``labels``, and ``codes``, shape (n_labels, n_columns), their values
-    in the columns before scaling. Without ``codes`` the values are labels themselves.
+    Attributes
+    ----------
+    source : int
+        Column of the input; 0 if each row is a text.
+    labels : list or None
+        Categories, if an encoder has them; None for numbers.
+    exact : bool
+        Whether the column is the number itself, imputed or scaled: it can be scaled back.
+    word : str or None
+        The word that the column counts or weighs, of a text.
+    vectorizer : estimator or None
+        The step that splits texts into words.
     """
 
-    name: str
-    columns: list[int]
+    source: int
     labels: list[Any] | None = None
-    codes: Floats | None = None
+    exact: bool = True
+    word: str | None = None
+    vectorizer: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Feature(Origin):
+    """A feature that is explained: a column of the input, or a word of its texts.
+
+    ``columns`` are those of the learner that come from it.
+    """
+
+    name: str = ""
+    columns: list[int] = field(default_factory=list)
 
     @property
     def is_categorical(self) -> bool:
         """Whether values are categories, which have no distance."""
         return self.labels is not None
 
-    def shown(self, block: Floats) -> list[Any]:
-        """Return values for display from columns before scaling, shape (n, n_columns)."""
-        if self.labels is None:
-            return block[:, 0].tolist()
-        if len(self.columns) == 1:
-            known = (
-                {}
-                if self.codes is None
-                else dict(zip(self.codes[:, 0].tolist(), self.labels, strict=True))
-            )
-            return [known.get(value, _code(value)) for value in block[:, 0].tolist()]
-        assert self.codes is not None
-        place = (block @ self.codes.T).argmax(axis=1)
-        zero = np.flatnonzero(~self.codes.any(axis=1))
-        if zero.size:
-            place[~block.any(axis=1)] = zero[0]
-        whole = (self.codes[place] == block).all(axis=1).tolist()
-        return [self.labels[i] if known else "other" for i, known in zip(place, whole, strict=True)]
-
-
-def _code(value: float) -> Any:
-    """Convert a code without a label; negative or NaN codes are missing."""
-    return int(value) if value >= 0 else float("nan")
-
 
 def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[Feature]:
     """Return the features of a learner behind preprocessing steps.
 
-    Steps that keep columns apart lead to the columns of the input: scaling, selection, imputation,
-    and encoders of categories, whose columns are one feature. Behind other steps, such as those of
-    texts, each column of the learner is a feature.
+    Raises TypeError, with the name of the step, if a step mixes columns.
     """
-    d = learner.n_features_in_
-    names = names_after(front, learner, None)
-    found = _traced(front, _names_in(front, learner))
-    if found is None or sum(len(one.columns) for one in found) != d:
-        found = [Feature("", [j]) for j in range(d)]
-    found = [replace(one, name=one.name or names[one.columns[0]]) for one in found]
-    called = [one.name for one in found]
-    if len(set(called)) < len(called):  # two features of one column of the input
-        found = [
-            replace(one, name=names[one.columns[0]]) if called.count(one.name) > 1 else one
-            for one in found
-        ]
-    mask = getattr(learner, "is_categorical_", None)
-    if mask is not None:
-        labels = learner.categories_
-        found = [
-            _coded(one, labels.get(one.columns[0]))
-            if one.labels is None and mask[one.columns[0]]
-            else one
-            for one in found
-        ]
-    if given is None:
-        return found
-    names = as_names(given, "feature_names")
-    if len(names) != len(found):
-        raise ValueError(
-            f"feature_names must have one name for each of {len(found)} features; "
-            f"found {len(names)}"
-        )
-    return [replace(one, name=str(name)) for one, name in zip(found, names, strict=True)]
-
-
-def _coded(feature: Feature, labels: list[Any] | None) -> Feature:
-    """Return a feature of one column, whose values are the numbers of labels."""
-    if labels is None:
-        return replace(feature, labels=[])
-    return replace(feature, labels=labels, codes=np.arange(len(labels), dtype=np.float64)[:, None])
-
-
-def _names_in(front: Sequence[Any], learner: Any) -> list[str]:
-    """Return the names of the columns of the input; empty for texts."""
     first = front[0] if front else learner
-    if hasattr(first, "feature_names_in_"):
-        return [*map(str, first.feature_names_in_)]
-    return numbered(getattr(first, "n_features_in_", 0))
+    n = getattr(first, "n_features_in_", None)
+    found: list[Origin] = [Origin(j) for j in range(1 if n is None else n)]
+    for step in front:
+        found = _after(step, found)
+    if len(found) != learner.n_features_in_:
+        steps = " and ".join(type(step).__name__ for step in front)
+        raise TypeError(
+            f"{steps} must keep columns apart for an explanation; found {len(found)} columns by "
+            f"what they declare, and {learner.n_features_in_} in the learner"
+        )
+    mask, known = getattr(learner, "is_categorical_", None), getattr(learner, "categories_", None)
+    if mask is not None and known is not None:
+        for j in np.flatnonzero(mask).tolist():
+            if found[j].labels is None:
+                found[j] = replace(found[j], labels=known.get(j, []), exact=False)
+    places: dict[Any, list[int]] = {}
+    for j, one in enumerate(found):
+        key = one.source if one.word is None else (one.source, one.word, id(one.vectorizer))
+        places.setdefault(key, []).append(j)
+    groups = sorted(places.values(), key=lambda columns: (found[columns[0]].source, columns))
+    firsts = [found[columns[0]] for columns in groups]
+    if given is None:
+        names = _names(firsts, getattr(first, "feature_names_in_", None), n)
+    else:
+        names = [*map(str, as_names(given, "feature_names"))]
+        if len(names) != len(groups):
+            raise ValueError(
+                f"feature_names must have one name for each of {len(groups)} features; "
+                f"found {len(names)}"
+            )
+    counts = Counter(names)
+    if given is None and len(counts) < len(names):  # one word of several vectorizers
+        longer = names_after(front, learner, None)
+        names = [
+            longer[columns[0]] if counts[name] > 1 else name
+            for name, columns in zip(names, groups, strict=True)
+        ]
+    return [
+        _feature(name, [found[j] for j in columns], columns)
+        for name, columns in zip(names, groups, strict=True)
+    ]
 
 
-def _traced(steps: Sequence[Any], names: list[str]) -> list[Feature] | None:
-    """Follow features through steps; None if a step mixes columns."""
-    found: list[Feature] | None = [Feature(name, [j]) for j, name in enumerate(names)]
-    for step in steps:
-        if found is None:
-            return None
-        kind = type(step).__name__
-        plain = all(one.labels is None for one in found)
-        called = [one.name for one in found]
-        if is_scaler(step) or _imputes(step):
-            continue
-        if hasattr(step, "get_support"):
-            found = _selected(found, step.get_support())
-        elif kind == "ColumnTransformer" and plain:
-            found = _of_parts(step, called)
-        elif kind == "OneHotEncoder" and plain:
-            found = _one_hot(step, called)
-        elif kind == "OrdinalEncoder" and plain:
-            parts = zip(found, step.categories_, strict=True)
-            found = [_coded(one, categories.tolist()) for one, categories in parts]
-        else:
-            return None
+def _feature(name: str, origins: Sequence[Origin], columns: list[int]) -> Feature:
+    """Return the feature of some columns of one origin."""
+    first = origins[0]
+    labels = next((one.labels for one in origins if one.labels is not None), None)
+    exact = len(columns) == 1 and first.exact
+    return Feature(first.source, labels, exact, first.word, first.vectorizer, name, columns)
+
+
+def _names(origins: Sequence[Origin], columns: Any, n: int | None) -> list[str]:
+    """Return the names of features: words, or columns of the input."""
+    if n is None:
+        return [str(one.word) for one in origins]
+    known = numbered(n) if columns is None else [*map(str, columns)]
+    return [
+        known[one.source] if one.word is None else f"{known[one.source]}: {one.word}"
+        for one in origins
+    ]
+
+
+# ------------------------------------------------------------------------ steps
+
+
+def _after(step: Any, before: Sequence[Origin]) -> list[Origin]:
+    """Return the origins of the columns after a step; raise TypeError if it mixes them."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.impute import MissingIndicator
+    from sklearn.pipeline import FeatureUnion
+
+    if is_scaler(step):
+        return list(before)
+    if isinstance(step, CountVectorizer):
+        if not before[0].exact:
+            raise TypeError(
+                f"{type(step).__name__} must get a column of the input as it is, for its words to "
+                "be explained; a step before it changes the texts"
+            )
+        text = replace(before[0], labels=PRESENCE, exact=False, vectorizer=step)
+        return [replace(text, word=word) for word in step.get_feature_names_out().tolist()]
+    if isinstance(step, ColumnTransformer):
+        return _after_columns(step, before)
+    if isinstance(step, FeatureUnion):
+        parts = [part for _, part in step.transformer_list if part != "drop"]
+        return [replace(one, exact=False) for part in parts for one in _after_all(part, before)]
+    if isinstance(step, MissingIndicator):
+        return [replace(before[j], exact=False) for j in step.features_]
+    if hasattr(step, "add_indicator"):
+        return _after_imputer(step, before)
+    if hasattr(step, "get_support"):
+        return [before[j] for j in np.flatnonzero(step.get_support()).tolist()]
+    if (widths := _widths(step, len(before))) is not None:
+        known = getattr(step, "categories_", None)
+        exact = _has_inverse(step)
+        found = []
+        for j, (one, width) in enumerate(zip(before, widths, strict=True)):
+            labels = one.labels if known is None else known[j].tolist()
+            found += [replace(one, labels=labels, exact=one.exact and exact)] * width
+        return found
+    raise TypeError(
+        f"{type(step).__name__} makes columns that do not come from one column or word of the "
+        "input each, which an explanation requires: explain the learner after it, as in "
+        "rankcore.explain.rank(model[-1], model[:-1].transform(x)), or use "
+        "sklearn.inspection.permutation_importance"
+    )
+
+
+def _after_all(part: Any, before: Sequence[Origin]) -> list[Origin]:
+    """Return the origins of the columns after the steps of a part."""
+    found = list(before)
+    for step in [] if isinstance(part, str) else flat_steps([("", part)]):
+        found = _after(step, found)
     return found
 
 
-def _imputes(step: Any) -> bool:
-    """Return whether a step keeps all columns and only fills missing values."""
-    if type(step).__name__ != "SimpleImputer" or step.add_indicator:
-        return False
-    return bool(step.get_feature_names_out().size == step.n_features_in_)
-
-
-def _selected(found: list[Feature], support: Any) -> list[Feature]:
-    """Keep the selected columns of features."""
-    place = np.cumsum(support) - 1
-    kept = []
-    for one in found:
-        which = [i for i, j in enumerate(one.columns) if support[j]]
-        if not which:
-            continue
-        labels, codes = one.labels, one.codes
-        if codes is not None and labels is not None:
-            codes = codes[:, which]
-            # Categories that the selected columns do not tell apart have no name.
-            counts = Counter(map(tuple, codes.tolist()))
-            alone = [i for i, code in enumerate(codes.tolist()) if counts[tuple(code)] == 1]
-            labels, codes = [labels[i] for i in alone], codes[alone]
-        kept.append(Feature(one.name, [int(place[one.columns[i]]) for i in which], labels, codes))
-    return kept
-
-
-def _of_parts(step: Any, names: list[str]) -> list[Feature] | None:
-    """Return the features after a ColumnTransformer; unnamed where a part mixes columns."""
-    found = []
+def _after_columns(step: Any, before: Sequence[Origin]) -> list[Origin]:
+    """Return the origins of the columns after a ColumnTransformer."""
+    found: dict[int, list[Origin]] = {}
     for name, part, columns in step.transformers_:
         where = step.output_indices_[name]
-        if not width_of(where) or part == "drop":
-            continue
-        steps = [] if isinstance(part, str) else flat_steps([("", part)])
-        inside = _traced(steps, _chosen(step, columns, names))
-        if inside is None or sum(len(one.columns) for one in inside) != width_of(where):
-            inside = [Feature("", [j]) for j in range(width_of(where))]
-        for one in inside:
-            found.append(replace(one, columns=[where.start + j for j in one.columns]))
-    return sorted(found, key=lambda one: one.columns[0])
+        if width_of(where):
+            chosen = [before[j] for j in _chosen(step, columns)]
+            found[where.start] = _after_all(part, chosen)
+    return [one for start in sorted(found) for one in found[start]]
 
 
-def _chosen(step: Any, columns: Any, names: list[str]) -> list[str]:
-    """Return the names of the columns of a part; empty for a column of texts."""
-    if isinstance(columns, str | int | np.integer):
-        return []
-    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
-        first = 0 if columns.start is None else names.index(columns.start)
-        last = len(names) if columns.stop is None else names.index(columns.stop) + 1
-        return names[first:last]
-    if not isinstance(columns, slice) and all(isinstance(one, str) for one in columns):
-        return [*map(str, columns)]
-    return np.array(names, dtype=object)[columns].tolist()
+def _after_imputer(step: Any, before: Sequence[Origin]) -> list[Origin]:
+    """Return the origins of the columns after an imputer, with those of its indicator."""
+    one_by_one = hasattr(step, "statistics_")  # SimpleImputer: other columns do not matter
+    kept = _imputed(step, len(before))
+    found = [replace(before[j], exact=before[j].exact and one_by_one) for j in kept]
+    indicated = step.indicator_.features_ if step.add_indicator else []
+    return found + [replace(before[j], exact=False) for j in indicated]
 
 
-def _one_hot(step: Any, names: list[str]) -> list[Feature]:
-    """Return the categories of a OneHotEncoder, without infrequent and dropped ones."""
-    found, start = [], 0
-    rare = getattr(step, "infrequent_categories_", None) or [None] * len(names)
-    for i, (name, categories) in enumerate(zip(names, step.categories_, strict=True)):
-        together = [] if rare[i] is None else list(rare[i])
-        labels = [one for one in categories.tolist() if one not in together]
-        labels += ["infrequent"] if together else []
-        drop = None if step.drop_idx_ is None else step.drop_idx_[i]
-        codes = np.eye(len(labels))
-        if drop is not None:
-            left = categories.tolist()[drop]
-            codes = np.delete(codes, labels.index("infrequent" if left in together else left), 1)
-        width = codes.shape[1]
-        if width:
-            found.append(Feature(name, [*range(start, start + width)], labels, codes))
-        start += width
-    return found
+def _imputed(step: Any, n: int) -> list[int]:
+    """Return the columns that an imputer keeps: those that were not empty."""
+    if step.keep_empty_features or getattr(step, "strategy", "") == "constant":
+        return [*range(n)]
+    if hasattr(step, "statistics_"):
+        return [j for j, one in enumerate(step.statistics_.tolist()) if one == one]
+    indicated = len(step.indicator_.features_) if step.add_indicator else 0
+    if len(step.get_feature_names_out()) != n + indicated:
+        raise TypeError(
+            f"{type(step).__name__} drops columns without values, and does not say which: set "
+            "keep_empty_features=True"
+        )
+    return [*range(n)]
+
+
+def _chosen(step: Any, columns: Any) -> list[int]:
+    """Return the numbers of the columns of a part of a ColumnTransformer."""
+    names = [*getattr(step, "feature_names_in_", [])]
+    if isinstance(columns, str):
+        return [names.index(columns)]
+    if isinstance(columns, slice):
+        if isinstance(columns.start or columns.stop, str):
+            first = None if columns.start is None else names.index(columns.start)
+            last = None if columns.stop is None else names.index(columns.stop) + 1
+            columns = slice(first, last)
+    elif not np.isscalar(columns) and all(isinstance(one, str) for one in columns):
+        return [names.index(one) for one in columns]
+    found: NDArray[np.int64] = np.arange(step.n_features_in_)[columns]
+    return np.atleast_1d(found).tolist()
+
+
+def _widths(step: Any, n: int) -> list[int] | None:
+    """Return how many columns a step makes of each column; None if it mixes columns."""
+    from sklearn.preprocessing import (
+        FunctionTransformer,
+        KBinsDiscretizer,
+        OneHotEncoder,
+        SplineTransformer,
+        TargetEncoder,
+    )
+
+    if isinstance(step, OneHotEncoder):
+        rare = getattr(step, "infrequent_categories_", None)
+        sizes = [len(one) for one in step.categories_]
+        if rare is not None:
+            sizes = [
+                size if one is None else size - len(one) + 1
+                for size, one in zip(sizes, rare, strict=True)
+            ]
+        dropped = [None] * n if step.drop_idx_ is None else step.drop_idx_
+        return [size - (drop is not None) for size, drop in zip(sizes, dropped, strict=True)]
+    if isinstance(step, KBinsDiscretizer):
+        return [1] * n if step.encode == "ordinal" else step.n_bins_.tolist()
+    if isinstance(step, SplineTransformer):
+        return [step.n_features_out_ // n] * n
+    if isinstance(step, TargetEncoder):
+        return [len(step.encodings_) // n] * n
+    if isinstance(step, FunctionTransformer):
+        elementwise = isinstance(step.func, np.ufunc) and step.func.nin == 1
+        return [1] * n if elementwise or step.feature_names_out == "one-to-one" else None
+    return [1] * n if isinstance(step, OneToOneFeatureMixin) else None
+
+
+def _has_inverse(step: Any) -> bool:
+    """Return whether a function of each column can be undone."""
+    return getattr(step, "inverse_func", None) is not None
+
+
+def unscaled(front: Sequence[Any], values: Floats, n: int) -> Floats:
+    """Convert columns after steps to numbers of the input, shape (n_rows, n).
+
+    NaN where an input has no exact column.
+    """
+    from sklearn.compose import ColumnTransformer
+
+    for place, step in reversed([*enumerate(front)]):
+        width = getattr(step, "n_features_in_", n if place == 0 else 1)
+        found = np.full((len(values), width), np.nan)
+        if is_scaler(step) or _has_inverse(step):
+            found = np.asarray(step.inverse_transform(values))
+        elif hasattr(step, "statistics_"):
+            kept = _imputed(step, width)
+            found[:, kept] = values[:, : len(kept)]
+        elif hasattr(step, "get_support"):
+            # A scaler before it takes no NaN: unselected columns have no feature.
+            found[:] = 0.0
+            found[:, step.get_support()] = values
+        elif isinstance(step, ColumnTransformer):
+            for name, part, columns in step.transformers_:
+                where, chosen = step.output_indices_[name], _chosen(step, columns)
+                if width_of(where):
+                    steps = [] if isinstance(part, str) else flat_steps([("", part)])
+                    own = unscaled(steps, values[:, where], len(chosen))
+                    known = ~np.isnan(own).all(axis=0)
+                    found[:, np.array(chosen)[known]] = own[:, known]
+        values = found
+    return values

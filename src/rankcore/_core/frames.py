@@ -78,6 +78,10 @@ class Frame(ABC):
         """Return the library's frame with the rows of some columns reordered by ``source``."""
 
     @abstractmethod
+    def with_values(self, j: int, values: Any) -> Any:
+        """Return the library's frame with other values in a column, categories as objects."""
+
+    @abstractmethod
     def categories(self, j: int) -> list[Any] | None:
         """Return the declared categories of a column in their order; None if there are none."""
 
@@ -138,6 +142,12 @@ class PandasFrame(Frame):
             frame.isetitem(j, self.native.iloc[source, j].array)
         return frame
 
+    def with_values(self, j: int, values: Any) -> Any:
+        frame, column = self.native.copy(), self.column(j)
+        dtype = None if self.kind(j) == "number" else object
+        frame.isetitem(j, type(column)(values, dtype=dtype).array)
+        return frame
+
     def categories(self, j: int) -> list[Any] | None:
         dtype = self.dtypes[j]
         return dtype.categories.to_list() if hasattr(dtype, "categories") else None
@@ -194,6 +204,9 @@ class PolarsFrame(Frame):
 
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         return self.native.with_columns([self.column(j).gather(source) for j in columns])
+
+    def with_values(self, j: int, values: Any) -> Any:
+        return self.native.with_columns(type(self.column(j))(self.names[j], values))
 
     def categories(self, j: int) -> list[Any] | None:
         dtype = self.dtypes[j]
@@ -261,6 +274,9 @@ class ArrowFrame(Frame):
         for j in columns:
             table = table.set_column(j, self.names[j], self.column(j).take(source))
         return table
+
+    def with_values(self, j: int, values: Any) -> Any:
+        return self.native.set_column(j, self.names[j], sys.modules["pyarrow"].array(values))
 
     def categories(self, j: int) -> list[Any] | None:
         if self.kind(j) != "category":

@@ -1,20 +1,14 @@
-"""Preprocessing steps of a pipeline: transformed rows, feature names and displayed values."""
+"""Preprocessing steps of a pipeline: transformed rows, and names of columns."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils import _safe_indexing, get_tags
 
-from rankcore._core.frames import frame_of, is_frame
 from rankcore._core.ids import as_names
-from rankcore._core.inputs import n_rows_of
-from rankcore._core.numbers import Floats
 
 
 def is_frozen(model: Any) -> bool:
@@ -51,12 +45,6 @@ def transformed(front: Sequence[Any], X: Any) -> Any:
     for step in front:
         X = step.transform(X)
     return X
-
-
-def takes_texts(front: Sequence[Any]) -> bool:
-    """Return whether each row is a text, without columns."""
-    tags = get_tags(front[0]).input_tags if front else None
-    return tags is not None and tags.string and not tags.two_d_array
 
 
 # ------------------------------------------------------------------------ names
@@ -123,92 +111,6 @@ def _names_of_parts(step: Any) -> list[str]:
     return found
 
 
-# ------------------------------------------------------------------------ values
-
-
-class Display:
-    """Values of features in original units, before column-wise scaling."""
-
-    def __init__(self, front: Sequence[Any]) -> None:
-        n = len(front)
-        while n and (is_scaler(front[n - 1]) or hasattr(front[n - 1], "get_support")):
-            n -= 1
-        self._head, self._tail = front[:n], front[n:]
-        first = front[0] if n == 1 else None
-        self._split = first if type(first).__name__ == "ColumnTransformer" else None
-
-    @property
-    def scales(self) -> bool:
-        """Whether displayed values differ from those of the learner."""
-        return bool(self._tail) or (
-            self._split is not None
-            and any(
-                Display(flat_steps([("", part)])).scales
-                for _, part in parts_of_columns(self._split)
-            )
-        )
-
-    def values(self, X: Any) -> Floats:
-        """Convert the columns of the learner's rows to dense displayed values."""
-        if self._split is None:
-            shown = _dense(transformed(self._head, X))
-        else:
-            shown = self._of_parts(self._split, X)
-        for step in self._tail:
-            if not is_scaler(step):
-                shown = shown[:, step.get_support()]
-        return shown
-
-    def _of_parts(self, step: Any, X: Any) -> Floats:
-        shown = np.empty((n_rows_of(X), max(one.stop for one in step.output_indices_.values())))
-        for name, part, columns in step.transformers_:
-            where = step.output_indices_[name]
-            if width_of(where):
-                own = _safe_indexing(X, _labels(step, columns, X), axis=1)
-                front = [] if isinstance(part, str) else flat_steps([("", part)])
-                shown[:, where] = Display(front).values(own)
-        return shown
-
-    def before(self, values: Floats) -> Floats:
-        """Convert the learner's rows to the units of `values`, shape (n, n_columns)."""
-        place = np.arange(values.shape[1])
-        for step in reversed(self._tail):
-            if is_scaler(step):
-                values = np.asarray(step.inverse_transform(values))
-                continue
-            support = np.flatnonzero(step.get_support())
-            whole = np.zeros((len(values), step.get_support().size))
-            whole[:, support] = values
-            values, place = whole, support[place]
-        if self._split is not None:
-            values = values.copy()
-            for name, part in parts_of_columns(self._split):
-                where = self._split.output_indices_[name]
-                inside = Display(flat_steps([("", part)]))
-                values[:, where] = inside.before(values[:, where])
-        return values[:, place]
-
-    def after(self, values: Floats) -> Floats:
-        """Convert rows in the units of `values` to the learner's, shape (n, n_columns)."""
-        if self._split is not None:
-            values = values.copy()
-            for name, part in parts_of_columns(self._split):
-                where = self._split.output_indices_[name]
-                values[:, where] = Display(flat_steps([("", part)])).after(values[:, where])
-        if not self._tail:
-            return values
-        place = np.arange(self._tail[0].n_features_in_)
-        for step in self._tail:
-            place = place if is_scaler(step) else place[step.get_support()]
-        whole = np.zeros((len(values), self._tail[0].n_features_in_))
-        whole[:, place] = values
-        with warnings.catch_warnings():  # the columns have no names here
-            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-            for step in self._tail:
-                whole = np.asarray(step.transform(whole))
-        return whole
-
-
 def is_scaler(step: Any) -> bool:
     """Return whether each column is scaled separately, and can be scaled back."""
     if type(step).__name__ == "FunctionTransformer":
@@ -229,30 +131,3 @@ def parts_of_columns(step: Any) -> list[tuple[str, Any]]:
 def width_of(where: slice) -> int:
     """Return the number of columns in a slice."""
     return int(where.stop - where.start)
-
-
-def _labels(step: Any, columns: Any, X: Any) -> Any:
-    """Return the columns of a part by name, if both the step and the rows have names."""
-    if not is_frame(X) or not hasattr(step, "feature_names_in_"):
-        return columns
-    texts = columns if isinstance(columns, list | tuple) else [columns]
-    if isinstance(columns, slice) or any(isinstance(one, str) for one in texts):
-        return columns
-    found = step.feature_names_in_[columns]
-    return found if isinstance(found, str) else [*found]
-
-
-def _dense(X: Any) -> Floats:
-    """Convert rows to a dense matrix; non-numeric columns of a frame become NaN."""
-    frame = frame_of(X)
-    if frame is not None:
-        return np.column_stack([_numbers(frame.values(j)) for j in range(len(frame.names))])
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-
-
-def _numbers(column: Any) -> Floats:
-    """Convert a column of a frame to numbers."""
-    try:
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):  # categories, whose values the learner shows
-        return np.full(len(column), np.nan)

@@ -1,8 +1,8 @@
-"""Values of features that change the rank of a row, for linear scores and trees."""
+"""Values of the input that change the rank of a row, for linear scores and trees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
@@ -10,87 +10,38 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.contributions import Tasks, column_means, column_ranges, linear_score
+from rankcore._core.contributions import Tasks, column_means, dense_values, linear_score
 from rankcore._core.explained_model import ExplainedModel
-from rankcore._core.numbers import Floats
+from rankcore._core.features import Feature
+from rankcore._core.numbers import Floats, largest
 from rankcore._ext.rows import dense_rows
+from rankcore.explain._results import is_known
+from rankcore.explain._texts import separated_words, without_word
 from rankcore.ordinal.decisions import cheapest
 
 # A rank changes where scores cross, or just beyond: relative distance beyond a crossing.
 _BEYOND = 1e-9
 # Values of changed rows that trees score at a time.
 _VALUES = 2**22
+# Relative distances beyond a value that scaling rounded.
+_FURTHER = (0.0, 1e-15, 1e-12, 1e-9, 1e-6)
+# Numbers of the background, and words of a text, that are tried.
+_NUMBERS, _WORDS = 1000, 200
 
 
 class ChangedRanks(Protocol):
-    """Ranks of a row with changed values, in the columns of the learner."""
+    """Ranks of a row with one changed value, in the columns of the learner."""
 
     now: int  # rank of the unchanged row
 
     def numeric(self) -> tuple[NDArray[np.int64], Floats]:
         """Return columns, and for each the values just beyond which the rank may change."""
 
-    def codes(self, column: int) -> Floats:
+    def codes(self, column: int) -> list[int]:
         """Return the codes of the categories of a column that has no labels."""
 
     def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
         """Predict ranks with one changed value each."""
-
-    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
-        """Predict ranks with changed values in several columns, shape (n, n_columns)."""
-
-
-def nearest_moves(
-    explained: ExplainedModel, changed: ChangedRanks, x: Any, row: Floats, background: Any
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Find each feature's nearest value at which the rank is higher, and lower.
-
-    Of categories the first one.
-    """
-    features = explained.features
-    numeric = np.array([not feature.is_categorical for feature in features])
-    columns, values = changed.numeric()
-    wanted = numeric[explained.of_columns[columns]] & (values != row[columns])
-    if background is not None:
-        low, high = column_ranges(explained.rows(background))
-        wanted &= (values >= low[columns]) & (values <= high[columns])
-    distances = np.abs(values - row[columns])
-    wanted &= ~np.isnan(distances)
-    columns, values, distances = columns[wanted], values[wanted], distances[wanted]
-    ranks = changed.ranks(columns, values)
-    farthest_first = np.argsort(-distances, kind="stable")
-    found = []
-    for sign in (1, -1):
-        kept = farthest_first[sign * (ranks[farthest_first] - changed.now) > 0]
-        moved = np.full(row.size, np.nan)
-        moved[columns[kept]] = values[kept]  # the last of several values of a column is kept
-        shown = explained.unscaled(np.where(np.isnan(moved), row, moved)[np.newaxis])[0]
-        found.append(np.where(np.isnan(moved), np.nan, shown))
-    if numeric.all():
-        up, down = (moved[[one.columns[0] for one in features]] for moved in found)
-        return up, down
-    result = np.full((2, len(features)), np.nan, dtype=object)
-    seen = None if background is None else explained.values(background)
-    now = explained.values(x)[0]
-    for j, feature in enumerate(features):
-        if not feature.is_categorical:
-            result[:, j] = [moved[feature.columns[0]] for moved in found]
-            continue
-        labels = feature.labels
-        codes = changed.codes(feature.columns[0])[:, np.newaxis]
-        if feature.codes is None:
-            labels = [int(code) for code in codes[:, 0]]
-        else:
-            codes = explained.coded(j, x)
-        possible = None if seen is None else set(seen[:, j].tolist())
-        of_codes = changed.ranks_with(feature.columns, codes).tolist()
-        for k, sign in enumerate((1, -1)):
-            for label, after in zip(labels or [], of_codes, strict=True):
-                allowed = label != now[j] and (possible is None or label in possible)
-                if allowed and sign * (after - changed.now) > 0:
-                    result[k, j] = label
-                    break
-    return result[0], result[1]
 
 
 @dataclass(frozen=True)
@@ -101,6 +52,154 @@ class RankScores:
     bases: Floats
     distances: Floats
     changed: ChangedRanks
+
+
+def nearest_moves(
+    explained: ExplainedModel, scores: RankScores, x: Any, row: Floats, background: Any
+) -> NDArray[Any]:
+    """Find each feature's nearest value at which the rank is higher, and lower, by line.
+
+    Of categories the first one. NaN if there is none, None if none was tried.
+    """
+    features, changed = explained.features, scores.changed
+    numbers = _moved_columns(explained, changed, x, row, background)
+    if all(one.exact for one in features):
+        return numbers[:, [one.columns[0] for one in features]]
+    found = np.full((2, len(features)), None, dtype=object)
+    for j, feature in enumerate(features):
+        if feature.exact:
+            found[:, j] = numbers[:, feature.columns[0]]
+        elif feature.word is None:
+            candidates = _candidates(explained, feature, x, background, changed)
+            if candidates is not None:
+                ranks = _ranks_with(explained, x, feature, candidates)
+                found[:, j] = _first_of(candidates, ranks - changed.now)
+    strongest = largest(np.abs(scores.parts).max(axis=1), _WORDS)
+    texts: dict[Any, list[int]] = {}
+    for j in strongest:
+        if features[j].word is not None:
+            texts.setdefault((features[j].source, id(features[j].vectorizer)), []).append(j)
+    for numbers_of_words in texts.values():
+        _set_words(found, explained, x, numbers_of_words, changed.now)
+    return found
+
+
+def _ranks_with(
+    explained: ExplainedModel, x: Any, feature: Feature, values: Sequence[Any]
+) -> NDArray[np.int64]:
+    """Predict the rank of a row for other values of a column of the input."""
+    if not values:
+        return np.empty(0, dtype=np.int64)
+    return explained.ranks(explained.with_values(x, {feature.source: values}))
+
+
+def _first_of(candidates: Sequence[Any], changes: NDArray[np.int64]) -> list[Any]:
+    """Return the first candidate of a higher rank, and of a lower one; NaN if there is none."""
+    places = [np.flatnonzero(sign * changes > 0) for sign in (1, -1)]
+    return [candidates[place[0]] if place.size else np.nan for place in places]
+
+
+def _candidates(
+    explained: ExplainedModel, feature: Feature, x: Any, background: Any, changed: ChangedRanks
+) -> list[Any] | None:
+    """Return values to try: categories in their order, or numbers by distance; None if unknown."""
+    now = explained.column(x, feature)[0]
+    if feature.labels is None:
+        if background is None:
+            return None
+        known = np.unique(explained.column(background, feature))
+        known = known[~np.isnan(known) & (known != now)]
+        known = known[np.linspace(0, known.size - 1, min(known.size, _NUMBERS)).astype(int)]
+        start = now if now == now or not known.size else np.median(known)
+        return known[np.argsort(np.abs(known - start), kind="stable")].tolist()
+    labels: list[Any] = feature.labels
+    if background is not None:
+        seen = {one for one in explained.column(background, feature) if is_known(one)}
+        labels = [one for one in labels or sorted(seen) if one in seen]
+    elif not labels:
+        labels = changed.codes(feature.columns[0])
+    return [one for one in labels if is_known(one) and one != now]
+
+
+def _set_words(
+    found: NDArray[Any], explained: ExplainedModel, x: Any, numbers: list[int], now: int
+) -> None:
+    """Try a text without each of its words, and with each of the others at its end."""
+    features = [explained.features[j] for j in numbers]
+    first = features[0]
+    words = separated_words(first.vectorizer, explained.column(x, first)[0])
+    if words is None:
+        return
+    present = explained.values(x)[0, numbers] == "present"
+    edited = [
+        without_word(words, str(one.word)) if has else f"{words} {one.word}"
+        for one, has in zip(features, present.tolist(), strict=True)
+    ]
+    changes = _ranks_with(explained, x, first, edited) - now
+    for j, has, change in zip(numbers, present.tolist(), changes.tolist(), strict=True):
+        other = "absent" if has else "present"
+        found[:, j] = [other if sign * change > 0 else np.nan for sign in (1, -1)]
+
+
+def _moved_columns(
+    explained: ExplainedModel, changed: ChangedRanks, x: Any, row: Floats, background: Any
+) -> Floats:
+    """Find the nearest moves of the exact columns of the learner, in units of the input.
+
+    Shape (2, n_columns): where the rank is higher, and lower.
+    """
+    exact = np.zeros(row.size, dtype=bool)
+    exact[[one.columns[0] for one in explained.features if one.exact]] = True
+    columns, values = changed.numeric()
+    low, high = np.full(row.size, -np.inf), np.full(row.size, np.inf)
+    if background is not None:
+        low, high = explained.ranges(background)
+    distances = np.abs(values - row[columns])
+    wanted = exact[columns] & (distances > 0) & (values >= low[columns]) & (values <= high[columns])
+    columns, values, distances = columns[wanted], values[wanted], distances[wanted]
+    change = changed.ranks(columns, values) - changed.now
+    farthest_first = np.argsort(-distances, kind="stable")
+    found = np.full((2, row.size), np.nan)
+    for moved, sign in zip(found, (1, -1), strict=True):
+        kept = farthest_first[sign * change[farthest_first] > 0]
+        moved[columns[kept]] = values[kept]  # the last of several values of a column is kept
+        if explained.front:
+            at = np.flatnonzero(~np.isnan(moved))
+            reached = _unscaled(explained, changed, x, row, at, moved[at], sign)
+            inside = (reached[1] >= low[at]) & (reached[1] <= high[at])
+            moved[at] = np.where(inside, reached[0], np.nan)
+    return found
+
+
+def _unscaled(
+    explained: ExplainedModel,
+    changed: ChangedRanks,
+    x: Any,
+    row: Floats,
+    columns: NDArray[np.int64],
+    values: Floats,
+    sign: int,
+) -> tuple[Floats, Floats]:
+    """Return values of columns in units of the input at which the rank changes, and as encoded.
+
+    Scaling rounds, so some values must go a little further.
+    """
+    filled = row.copy()
+    filled[columns] = values
+    now, then = explained.unscaled(np.stack([row, filled]))[:, columns]
+    sources = [explained.features[j].source for j in explained.of_columns[columns]]
+    found = np.full((2, columns.size), np.nan)
+    for further in _FURTHER:
+        left = np.flatnonzero(np.isnan(found[0]))
+        if not left.size:
+            break
+        trial = then + further * np.sign(then - now) * np.maximum(np.abs(then), np.abs(then - now))
+        changes = {source: [value] for source, value in zip(sources, trial.tolist(), strict=True)}
+        encoded = dense_values(explained.rows(explained.with_values(x, changes)))[0, columns]
+        reached = sign * (changed.ranks(columns, encoded) - changed.now) > 0
+        kept = left[reached[left]]
+        found[:, kept] = trial[kept], encoded[kept]
+    return found[0], found[1]
 
 
 # ------------------------------------------------------------------------- linear scores
@@ -131,16 +230,12 @@ class _LinearRanks:
         values = self.row[used][:, np.newaxis] + change
         return np.repeat(used, change.shape[1]), values.ravel()
 
-    def codes(self, column: int) -> Floats:
-        return np.empty(0)
+    def codes(self, column: int) -> list[int]:
+        return []
 
     def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
         change = (values - self.row[columns])[:, np.newaxis]
         return np.asarray(self.rank_of(self.scores + change * self.weights[columns]))
-
-    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
-        change = (values - self.row[columns]) @ self.weights[columns]
-        return np.asarray(self.rank_of(self.scores + change))
 
 
 def scores_of_tasks(
@@ -247,23 +342,16 @@ class _TreeRanks:
     def numeric(self) -> tuple[NDArray[np.int64], Floats]:
         return self._values[:, 0].astype(np.int64), np.ascontiguousarray(self._values[:, 1])
 
-    def codes(self, column: int) -> Floats:
-        return np.arange(self._codes.get(column, -1) + 1, dtype=np.float64)
+    def codes(self, column: int) -> list[int]:
+        return [*range(self._codes.get(column, -1) + 1)]
 
     def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
-        return self._changed(columns[:, np.newaxis], values[:, np.newaxis])
-
-    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
-        return self._changed(np.repeat([columns], len(values), axis=0), values)
-
-    def _changed(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
-        """Predict copies of the row with other values in some columns, a line for each copy."""
         step = max(1, _VALUES // max(self._row.size, 1))
         ranks = np.empty(len(values), dtype=np.int64)
         for first in range(0, len(values), step):
             part = slice(first, first + step)
             changed = np.repeat(self._row[np.newaxis], len(values[part]), axis=0)
-            np.put_along_axis(changed, columns[part], values[part], axis=1)
+            changed[np.arange(len(changed)), columns[part]] = values[part]
             ranks[part] = self._of_rows(changed)
         return ranks
 

@@ -21,7 +21,7 @@ from rankcore.explain._moves import (
     scores_of_tasks,
     scores_of_trees,
 )
-from rankcore.explain._results import ExplanationResult, number, signed
+from rankcore.explain._results import ExplanationResult, is_known, number, signed
 from rankcore.metrics.tables import Table
 
 
@@ -48,11 +48,15 @@ class RankExplanation(ExplanationResult):
         distance.
     feature_names : list of str
     values : ndarray, shape (n_features,)
-        The row: float64, or objects if some features are categories.
+        The row, as the model gets it: float64, or objects if some features are categories or words;
+        a word is "present" or "absent".
     up, down : ndarray, shape (n_features,)
         The nearest value of each feature, with the others unchanged, at which a higher or lower
         rank is predicted; of a category the first one, in their order. NaN if there is none, with a
         background none between its minimum and maximum. For trees also NaN if a number is missing.
+        Of numbers with several columns, such as splines, the nearest value of the background. A
+        word is removed from the text or added at its end, for the 200 words that contribute most.
+        None if none was tried.
     probabilities : ndarray of float64, shape (n_ranks,), or None
         Probability of each rank, if the model has them.
     log_odds : bool
@@ -224,7 +228,7 @@ def rank(
         tasks = tasks_of(scoring, row.size, max(len(labels), 2), explained.name)
         found = scores_of_tasks(explained, tasks, background, row)
     probable = learner._probabilities(ready)[0] if hasattr(learner, "_probabilities") else None
-    up, down = nearest_moves(explained, found.changed, x, row, background)
+    up, down = nearest_moves(explained, found, x, row, background)
     return RankExplanation(
         labels,
         found.changed.now,
@@ -242,12 +246,14 @@ def rank(
 
 
 def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the mask of the values that are not NaN."""
-    return np.array([value == value for value in values.tolist()], dtype=bool)
+    """Return the mask of the values that are neither NaN nor None."""
+    return np.array([is_known(value) for value in values.tolist()], dtype=bool)
 
 
 def _move(value: Any, now: Any) -> str:
     """Describe a value that changes the rank."""
+    if value is None:
+        return ""  # not known
     if value != value:
         return "never" if now == now else ""  # not known of missing values
     return number(value)

@@ -14,16 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+def is_known(value: Any) -> bool:
+    """Return whether a value is neither None nor NaN."""
+    return value is not None and bool(value == value)
+
+
 def number(value: Any) -> str:
     """Return the short form of a feature's value: a number, or the name of a category."""
-    if value is None or value != value:
+    if not is_known(value):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def typical(values: Any, categorical: bool) -> str:
     """Return the mean of a feature's values, or its most frequent category with its fraction."""
-    known = [value for value in values.tolist() if value is not None and value == value]
+    known = [value for value in values.tolist() if is_known(value)]
     if not known:
         return "missing"
     if not categorical:

@@ -155,9 +155,10 @@ class _Drawn:
 
     def draw(self, ax: Any, number: int) -> None:
         """Draw the contributions of a feature by its values."""
-        if self._explained.features[number].is_categorical:
+        feature = self._explained.features[number]
+        if feature.is_categorical:
             self._draw_categories(ax, number)
-        elif self._explained.additive:
+        elif self._explained.additive and feature.exact:
             self._draw_curve(ax, number)
         else:
             self._draw_points(ax, number)
@@ -213,7 +214,7 @@ class _Drawn:
         shown = sorted(frequent, key=lambda name: (order.get(name, len(order)), name))
         for place, name in enumerate(shown):
             own = parts[names == name]
-            if self._explained.additive:
+            if self._explained.additive and feature.word is None:
                 ax.bar(place, own[0], width=0.7, color=BLUE)
             else:
                 at = np.full(own.size, place)
