@@ -18,6 +18,7 @@ from sklearn.feature_extraction.text import (
 )
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import IterativeImputer, KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.inspection import permutation_importance
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -454,3 +455,18 @@ def test_given_names_are_those_of_the_input_in_its_order():
     assert why.values.tolist() == WHOLE.iloc[4].tolist()
     with pytest.raises(ValueError, match="one name for each of 3 features; found 2"):
         rc.explain.rank(model, WHOLE.to_numpy()[4], feature_names=names[:2])
+
+
+@pytest.mark.parametrize("steps", [imputed(SCALED), make_pipeline(table(SCALED), PCA(3))])
+def test_permutation_importance_of_scikit_learn_is_by_rank_loss_in_columns_of_the_input(steps):
+    model = make_pipeline(steps, rc.PRank(random_state=0)).fit(WHOLE, Y)
+    found = permutation_importance(model, WHOLE, Y, n_repeats=3, random_state=0)
+    assert found.importances.shape == (3, 3)
+    before = np.abs(model.predict(WHOLE) - Y).mean()
+    rng = np.random.RandomState(np.random.RandomState(0).randint(np.iinfo(np.int32).max + 1))
+    order, shuffled = np.arange(N), WHOLE.copy()
+    for r in range(3):
+        rng.shuffle(order)
+        shuffled["age"] = shuffled["age"].to_numpy()[order]
+        after = np.abs(model.predict(shuffled) - Y).mean()
+        assert found.importances[0, r] == pytest.approx(after - before)
