@@ -46,7 +46,7 @@ class Contributions:
         are categories or words. None: the rows themselves.
     """
 
-    values: Any
+    values: Floats | sp.csr_array
     base: float
     feature_names: list[str] | None = None
     data: NDArray[Any] | None = None

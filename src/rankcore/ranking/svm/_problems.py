@@ -140,7 +140,8 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
         raise ValueError(
             f"the kernel matrix of {n} documents takes {8 * n * n:,} bytes, more than "
             f"memory_limit={limit:,}: raise it, or map the features to a space where the model is "
-            "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM())"
+            "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM()) for "
+            "documents of queries, and PRank() instead of RankSVM() for ordered labels"
         )
     matrix = np.empty((n, n))
     if kernel.kind == "precomputed":
