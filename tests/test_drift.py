@@ -175,6 +175,10 @@ def test_invalid_arguments_are_named(monkeypatch):
         DriftMonitor(rc.PRank(), At(), keep=0).partial_fit(X, y, RANKS)
     with pytest.raises(ValueError, match="estimator must be a learner; found None"):
         DriftMonitor(None, At()).partial_fit(X, y, RANKS)
+    for learner in (rc.PairwisePerceptron(), rc.OrdinalBoost()):
+        found = f"labels with partial_fit; found {type(learner).__name__}: use PRank"
+        with pytest.raises(TypeError, match=found):
+            DriftMonitor(learner, At()).partial_fit(X, y)
     with pytest.raises(AttributeError):
         DriftMonitor(rc.PRank(), At()).predict_proba(X)
     with pytest.raises(ValueError, match="DriftMonitor has learned no rows: call partial_fit"):

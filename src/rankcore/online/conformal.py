@@ -54,9 +54,10 @@ class AdaptiveSets(StreamWrapper):
 
     Notes
     -----
-    For chunks of equal size the coverage of n rows differs from the required one by at most
-    (1 + 2 step) / (step n) in general, except that sets are not empty: if the most probable rank
-    alone is right more often, so are the sets. A chunk moves the level by at most 0.5.
+    A chunk of m rows moves the level by g = min(m step, 0.5) times the difference between the
+    coverage of its sets and the required one. The mean coverage of T chunks of equal size therefore
+    differs from the required one by at most (1 + g) / (g T), whatever their rows are, except that
+    sets are not empty: if the most probable rank alone is right more often, so are the sets.
 
     References
     ----------

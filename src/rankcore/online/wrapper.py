@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from rankcore._core.arguments import RowsLike
 from rankcore._core.labels import as_labels, encode, is_rising
 from rankcore._core.numbers import Floats
+from rankcore.ranking.base import Ranker
 
 
 def ranks_of(model: Any) -> NDArray[Any]:
@@ -115,6 +116,12 @@ class StreamWrapper(BaseEstimator):
         learner = vars(self).get("estimator_")
         if learner is None:
             learner = clone(self._default() if self.estimator is None else self.estimator)
+            if isinstance(learner, Ranker) or not hasattr(learner, "partial_fit"):
+                raise TypeError(
+                    f"{type(self).__name__}: estimator must be a learner of ordered labels with "
+                    f"partial_fit; found {type(learner).__name__}: use PRank or another online "
+                    "learner"
+                )
         learn_chunk(learner, X, y, classes, sample_weight)
         self.estimator_ = learner
 
