@@ -84,8 +84,8 @@ def global_importance(
     ----------
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
-        are then the columns of the input of its steps, where these keep columns apart: the columns
-        of an encoded category are one feature.
+        are then the columns of its input, and the words of texts: the columns that steps make of
+        one column, such as a category, are one feature.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows of training or other data.
     qid : array-like, shape (n,), or str, optional
@@ -107,7 +107,7 @@ def global_importance(
     Raises
     ------
     TypeError
-        If the score is not a sum over features.
+        If the score is not a sum over features, or a step mixes columns.
     ValueError
         On bad input, or both ``qid`` and ``background``.
 

@@ -108,8 +108,8 @@ def pair(
     ----------
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
-        are then the columns of the input of its steps, where these keep columns apart: the columns
-        of an encoded category are one feature.
+        are then the columns of its input, and the words of texts: the columns that steps make of
+        one column, such as a category, are one feature.
     a, b : array-like, shape (n_features,) or (1, n_features)
         The rows, dense, sparse or of a data frame; texts for a pipeline of texts.
     names : pair of str
@@ -124,7 +124,7 @@ def pair(
     Raises
     ------
     TypeError
-        If the score is not a sum over features.
+        If the score is not a sum over features, or a step mixes columns.
     ValueError
         On bad input.
 

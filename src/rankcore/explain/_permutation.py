@@ -139,7 +139,7 @@ def permutation_importance(
     ----------
     model : estimator
         A fitted learner of this package, or a pipeline or search that ends in one. Features are
-        then the columns of the input of its steps, where these keep columns apart.
+        then the columns of its input, and the words of texts.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows; held-out ones measure importance on unseen data.
     y : array-like, shape (n,)
@@ -173,7 +173,8 @@ def permutation_importance(
     Raises
     ------
     ValueError, TypeError
-        On bad input.
+        On bad input, or if a step mixes columns: `sklearn.inspection.permutation_importance`
+        shuffles the columns of any pipeline, by ``model.score``.
 
     Notes
     -----

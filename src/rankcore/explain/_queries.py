@@ -136,8 +136,8 @@ def query(
     ----------
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
-        are then the columns of the input of its steps, where these keep columns apart: the columns
-        of an encoded category are one feature.
+        are then the columns of its input, and the words of texts: the columns that steps make of
+        one column, such as a category, are one feature.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         The documents of one query, or of several.
     qid : array-like, shape (n,), or str, optional
@@ -160,7 +160,7 @@ def query(
     Raises
     ------
     TypeError
-        If the score is not a sum over features.
+        If the score is not a sum over features, or a step mixes columns.
     ValueError
         If there is no such query, it has one document, or on bad input.
 

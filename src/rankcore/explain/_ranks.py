@@ -190,7 +190,8 @@ def rank(
     Raises
     ------
     TypeError
-        If the learner has no thresholds, or its score is neither linear nor a sum of trees.
+        If the learner has no thresholds, its score is neither linear nor a sum of trees, or a step
+        mixes columns.
     ValueError
         On bad input.
 

@@ -60,7 +60,7 @@ def plot_contributions(
     ----------
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
-        are then the columns of the input of its steps, where these keep columns apart.
+        are then the columns of its input, and the words of texts.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows as for ``predict``, which select the features, and are the background: contributions
         are relative to their mean.
