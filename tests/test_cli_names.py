@@ -79,6 +79,16 @@ def test_pictures_have_the_names(folder, tmp_path):
         assert "bm25" in picture.read_text()
 
 
+def test_a_picture_without_matplotlib_is_rejected_before_files_are_read(tmp_path, monkeypatch):
+    from rankcore.cli.commands import explain
+
+    monkeypatch.setattr(explain, "find_spec", lambda name: None)
+    (tmp_path / "model").write_bytes(b"not a model")
+    (tmp_path / "rows.txt").write_text("1 1:2\n")
+    given = ("explain", tmp_path / "model", tmp_path / "rows.txt", "--plot", tmp_path / "p.png")
+    assert "--plot requires Matplotlib: pip install 'rankcore[plot]'" in fail(*given)
+
+
 def test_info_and_explain_name_the_features_of_models_without_names(folder, tmp_path):
     options = ("--features", 4, "--model", "rankboost", "--epochs", 5)
     succeed("train", folder / "queries.txt", "-o", tmp_path / "bare", *options)

@@ -69,6 +69,8 @@ def explain(
     """Explain a model; without options, the importance of each feature."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; found {plot}")
+    if plot is not None and find_spec("matplotlib") is None:
+        raise ValueError("--plot requires Matplotlib: pip install 'rankcore[plot]'")
     given = {f"--{name}": getattr(selection, name) for name in ("pair", "row", "metric")}
     wanted = [name for name, one in given.items() if one]
     if len(wanted) > 1 or (selection.query is not None and wanted and wanted != ["--pair"]):
