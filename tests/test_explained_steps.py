@@ -213,6 +213,21 @@ def test_changes_of_the_input_change_the_prediction(served):
     assert n_moved > 5
 
 
+def test_numbers_as_shown_change_the_prediction():
+    model, rows = fitted("scaled")
+    n_moved = 0
+    for place in range(0, N, 8):
+        row = rows.iloc[[place]]
+        why = rc.explain.rank(model, row, background=rows)
+        for name, _, _, up, down in why.tables()[1].rows:
+            for shown, sign in ((up, 1), (down, -1)):
+                if name in NUMBERS and shown != "never":
+                    after = model.predict(with_value(row, name, float(shown)))[0]
+                    assert sign * (after - why.label) > 0
+                    n_moved += 1
+    assert n_moved > 20
+
+
 @pytest.mark.parametrize("name", ["bins", "splines", "union", "function without inverse"])
 def test_numbers_that_cannot_be_scaled_back_move_to_the_nearest_of_the_background(name):
     model, rows = fitted(name)

@@ -252,9 +252,15 @@ def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _move(value: Any, now: Any) -> str:
-    """Describe a value that changes the rank."""
+    """Describe a value that changes the rank; numbers are rounded away from the row's value."""
     if value is None:
         return ""  # not known
     if value != value:
         return "never" if now == now else ""  # not known of missing values
-    return number(value)
+    if not (isinstance(value, float) and isinstance(now, float) and np.isfinite(value) and value):
+        return number(value)
+    unit = 10.0 ** (np.floor(np.log10(abs(value))) - 3)  # of the last of four digits
+    away = np.ceil if value > now else np.floor
+    shown = number(value)
+    short = float(shown) >= value if value > now else float(shown) <= value
+    return shown if short else number(float(away(value / unit) * unit))
