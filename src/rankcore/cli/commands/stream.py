@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankcore.cli.learning import Choice
-from rankcore.cli.options import JsonOption, Layout, ManyDataArgument, Only, QuietOption
+from rankcore.cli.options import (
+    JsonOption,
+    Layout,
+    ManyDataArgument,
+    Only,
+    QuietOption,
+    listed_labels,
+)
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import FOR_LABELS, FOR_QUERIES, find_learner
 from rankcore.cli.source import Source, Streaming
@@ -25,7 +32,7 @@ def stream(
     data: ManyDataArgument,
     choice: Choice,
     layout: Layout,
-    streaming: Annotated[Streaming, Only(("cache", "classes"))],
+    streaming: Annotated[Streaming, Only(("cache",))],
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,7 +81,7 @@ def stream(
     choice.check()
     printer = _Printer(None if as_json else sys.stdout)
     with progress_bar(quiet) as bar:
-        classes: Any = streaming.labels()
+        classes: Any = listed_labels(choice.classes)
         if hashed is None:
             source = Source(data, layout, _reading(data, layout, streaming))
             rows = source.open(bar)
@@ -154,7 +161,7 @@ def _reading(data: list[str], layout: Layout, streaming: Streaming) -> Streaming
 
     if any(is_table(name, layout) for name in data):
         return streaming
-    return Streaming(stream=True, cache=streaming.cache, classes=streaming.classes)
+    return Streaming(stream=True, cache=streaming.cache)
 
 
 def _labels(rows: Rows) -> Any:
