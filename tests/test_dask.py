@@ -226,12 +226,14 @@ def test_pairs_are_learned_with_the_deviations_of_all_shards(form, client, queri
     X, y, qid = queries
     X = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
     scales = 10.0 ** np.arange(X.shape[1]).clip(max=6)
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    units = StandardScaler().fit(X, sample_weight=weights).scale_ * np.sqrt(X.shape[1])
     models = []
-    for standardize, rows in [("auto", X * scales), (False, X / X.std(axis=0))]:
-        bX, by, bq = blocks(3, form(rows), y, qid)
+    for standardize, rows in [("auto", X * scales), (False, X / units)]:
+        bX, by, bq, bw = blocks(3, form(rows), y, qid, weights)
         model = rd.PairwisePerceptron(max_iter=2, random_state=0, standardize=standardize)
-        models.append(model.fit(bX, by, qid=bq, n_shards=3))
-    found, expected = models[0].coef_ * (X * scales).std(axis=0), models[1].coef_
+        models.append(model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=3))
+    found, expected = models[0].coef_ * units * scales, models[1].coef_
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
+from rankcore._core.standardization import Moments
 from rankcore.datasets import dump_letor, open_rows
 
 WIDTHS = np.array([0.01, 1.0, 300.0, 0.2, 5.0])
@@ -27,10 +28,12 @@ def queries(n=30, seed=0):
     return np.column_stack([X, np.full(8 * n, 7.0), flag]), y, np.repeat(np.arange(n), 8)
 
 
-def deviations(X):
-    """Return what the features are divided by."""
-    found = np.asarray(X, dtype=np.float64).std(axis=0)
-    return np.array([1.0 if one < 1e-9 else one for one in found[:6]] + [1.0])
+def divisors(X, weights=None):
+    """Return what the features are divided by, so that rows have about the length 1."""
+    scaler = StandardScaler(with_mean=False)
+    found = scaler.fit(np.asarray(X, dtype=np.float64), sample_weight=weights).scale_
+    found[6] = 1.0
+    return found * np.sqrt(7)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
@@ -47,25 +50,27 @@ def test_a_fit_equals_that_to_scaled_rows(solver, variant, form, dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scales need no warning
         model.fit(form(X), y, qid=qid)
-        hand.fit(form(X / deviations(X)), y, qid=qid)
+        hand.fit(form(X / divisors(X)), y, qid=qid)
     assert model.history_ == hand.history_
-    np.testing.assert_allclose(model.coef_ * deviations(X), hand.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.coef_ * divisors(X), hand.coef_, rtol=1e-9, atol=1e-12)
     found, expected = model.committee_, hand.committee_
-    np.testing.assert_allclose(found.weights * deviations(X), expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.weights * divisors(X), expected.weights, rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_array_equal(found.successes, expected.successes)
 
 
 @pytest.mark.parametrize("with_mean", [False, True])
-def test_a_fit_equals_a_pipeline_with_a_scaler(with_mean):
+def test_a_fit_ranks_as_a_pipeline_with_a_scaler_and_a_margin_for_each_feature(with_mean):
     X, y, qid = queries()
     X = X[:, :6]  # the scaler divides flags, too
     scaler = StandardScaler(with_mean=with_mean)
     model = rc.PairwisePerceptron(max_iter=3, random_state=0)
     pipeline = make_pipeline(scaler, rc.PairwisePerceptron(**model.get_params()))
-    pipeline[-1].set_params(standardize=False)
+    pipeline[-1].set_params(standardize=False, margin=6.0)
     pipeline.fit(X, y, pairwiseperceptron__qid=qid)
     model.fit(X, y, qid=qid)
-    expected = pipeline[-1].coef_ / scaler.scale_
+    expected = pipeline[-1].coef_ / scaler.scale_ / 6
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9, atol=1e-12)
     order = model.predict_rank(X, qid=qid), pipeline[-1].predict_rank(scaler.transform(X), qid=qid)
     np.testing.assert_array_equal(*order)
@@ -77,8 +82,8 @@ def test_votes_and_criteria_have_weights_of_given_features(most):
     params = {"max_iter": 3, "random_state": 0, "max_hypotheses": most}
     voted = rc.PairwisePerceptron("voted", **params).fit(X, y, qid=qid)
     hand = rc.PairwisePerceptron("voted", standardize=False, **params)
-    hand.fit(X / deviations(X), y, qid=qid)
-    found = voted.committee_.weights * deviations(X)
+    hand.fit(X / divisors(X), y, qid=qid)
+    found = voted.committee_.weights * divisors(X)
     np.testing.assert_allclose(found, hand.committee_.weights, rtol=1e-9, atol=1e-12)
     seen = []
     criterion = {"quality": lambda weights: seen.append(weights) or -abs(weights[0])}
@@ -86,6 +91,62 @@ def test_votes_and_criteria_have_weights_of_given_features(most):
     model.fit(X, y, qid=qid)
     members = model.committee_.weights
     assert all(any(np.array_equal(one, other) for other in seen) for one in members)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_weights_count_in_the_deviations(method, form):
+    X, y, qid = queries()
+    weights = np.random.default_rng(1).integers(0, 3, size=len(y))
+    weights[qid == 4] = 0
+    given = {"qid": qid, "sample_weight": weights}
+
+    def learned(X, y, **given):
+        model = rc.PairwisePerceptron(random_state=0, shuffle=False)
+        return getattr(model, method)(form(X), y, **given)._state.model
+
+    model = learned(X, y, **given)
+    seen = weights > 0
+    if method == "partial_fit":  # only queries with pairs
+        seen &= np.isin(qid, [k for k in range(30) if np.unique(y[seen & (qid == k)]).size > 1])
+    moments = Moments(7, model["column_moments"], model["column_totals"])
+    expected = divisors(X[seen], weights[seen]) / np.sqrt(7)
+    np.testing.assert_allclose(moments.units().deviation, expected, rtol=1e-9)
+    kept = weights > 0
+    assert model == learned(X[kept], y[kept], qid=qid[kept], sample_weight=weights[kept])
+    large = learned(X, y, qid=qid, sample_weight=2.0**800 * weights)
+    np.testing.assert_allclose(large["scale"], model["scale"], rtol=1e-9)
+
+
+def normalised(seed, n=60, n_docs=40, d=45):
+    """Correlated features on a scale from 0 to 1 within each query, and noisy labels."""
+    rng = np.random.default_rng(seed)
+    causes = rng.normal(size=(n, n_docs, 3))
+    X = causes @ rng.normal(size=(3, d)) + 0.3 * rng.normal(size=(n, n_docs, d))
+    low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
+    level = causes[..., 0] + rng.normal(size=(n, 1)) + 1.5 * rng.normal(size=(n, n_docs))
+    y = np.digitize(level, [1, 2]).ravel()
+    return ((X - low) / (high - low)).reshape(-1, d), y, np.repeat(np.arange(n), n_docs)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_normalised_features_rank_as_they_are_and_raw_ones_as_well(variant):
+    found = []
+    for seed in range(3):
+        X, y, qid = normalised(seed)
+        widths = 10.0 ** np.random.default_rng(seed).uniform(-2, 2, X.shape[1])
+        train, test = qid < 30, qid >= 30
+        found.append([])
+        for rows in (X, X * widths):
+            for standardize in ("auto", False):
+                model = rc.PairwisePerceptron(variant, random_state=0, standardize=standardize)
+                model.fit(rows[train], y[train], qid=qid[train])
+                found[-1].append(model.score(rows[test], y[test], qid=qid[test]))
+    auto, as_they_are, auto_of_raw, raw = np.mean(found, axis=0)
+    assert auto > as_they_are - 0.01
+    assert auto_of_raw > as_they_are - 0.01
+    if variant != "averaged":
+        assert auto_of_raw > raw + 0.03
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
@@ -114,7 +175,7 @@ def test_columns_whose_deviations_have_no_square_are_left_alone(scale):
             model.fit(X, y, qid=qid)
         return
     model.fit(X, y, qid=qid)
-    assert model._state.model["scale"][-1] == 1
+    assert model._state.model["scale"][-1] == 1 / np.sqrt(X.shape[1])
     assert np.isfinite(model.coef_).all()
 
 
@@ -150,11 +211,11 @@ def test_a_stream_learns_with_deviations_of_powers_of_two_or_of_growth(late):
         if (y[rows] == y[rows[0]]).all():
             continue  # without pairs
         before, seen = seen.size, np.append(seen, rows)
-        found = deviations(X[seen])
+        found = divisors(X[seen])
         if scale is None:
             scale = found
         grown = found > 1.1 * scale
-        moves = (scale == 1) & (found != 1)
+        moves = (scale == np.sqrt(7)) & (found != np.sqrt(7))
         if seen.size.bit_length() > before.bit_length() or grown.any() or moves.any():
             weights[grown] *= scale[grown] / found[grown]  # the same in units of the moment
             scale = found
@@ -178,7 +239,7 @@ def test_a_feature_of_a_stream_may_begin_to_move_late(width, still, first, varia
     X[:first, 0] = 1e-3 * X[:first, 0] if still is None else still
     model = rc.PairwisePerceptron(variant, random_state=0).partial_fit(X, y, qid=qid)
     known = rc.PairwisePerceptron(variant, random_state=0, standardize=False)
-    scaled = X / X.std(axis=0)
+    scaled = X / X.std(axis=0) / np.sqrt(5)
     known.partial_fit(scaled, y, qid=qid)
     late = {"y": y[first:], "qid": qid[first:]}
     assert model.score(X[first:], **late) > known.score(scaled[first:], **late) - 0.01
@@ -222,7 +283,7 @@ def test_rows_on_disk_have_the_factors_of_rows_in_memory(known, cached, tmp_path
     found = rc.PairwisePerceptron(**model.get_params()).fit(rows)
     model.fit(X, y, qid=qid)
     np.testing.assert_array_equal(found._state.model["scale"], model._state.model["scale"])
-    np.testing.assert_allclose(1 / model._state.model["scale"], deviations(X), rtol=1e-12)
+    np.testing.assert_allclose(1 / model._state.model["scale"], divisors(X), rtol=1e-12)
     np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-9, atol=1e-12)
 
 

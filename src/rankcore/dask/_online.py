@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import SPARSE
-from rankcore._core.sources import Window, rows_of_weight
+from rankcore._core.sources import Window
 from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
+from rankcore.dask._shards import Shard, ShardedRows, check_supported, shard_moments, take_rows
 from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
@@ -60,7 +59,7 @@ def standardize(new: Any, model: Any, rows: ShardedRows) -> None:
         new.leave_alone()
         return
     moments = Moments(rows.n_features)
-    for more in rows.shards.gather(shard_moments):
+    for more in rows.shards.gather(shard_moments, mean=1.0):
         moments.combine(more)
     standardize_by(new, model, moments)
 
@@ -76,7 +75,7 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     state = model._new_state(rows.n_features, generator)
     if state.model.has_factors:
         total = Moments(rows.n_features)
-        for more in rows.shards.gather(moments):
+        for more in rows.shards.gather(shard_moments, mean=rows.mean_weight):
             total.combine(more)
         scale_by(state.model, None if total.sparse else total)
     if model.balance == "query" and rows.weighted:
@@ -203,18 +202,6 @@ def shuffled(queries: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     rows = np.arange(queries.bounds[-1]) if queries.rows is None else queries.rows
     parts = np.split(rows, queries.bounds[1:-1])
     return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
-
-
-def shard_moments(shard: Shard) -> Moments:
-    """Return the weighted moments of the features of a shard."""
-    rows = as_rows(shard.X)
-    return Moments(rows.n_features).add(rows, shard.weights)
-
-
-def moments(shard: Shard) -> Moments:
-    """Return the moments of the rows of a shard that have a positive weight."""
-    rows = rows_of_weight(as_rows(shard.X), shard.weights)
-    return Moments(rows.n_features).add(rows)
 
 
 def divide_weights(shard: Shard, by: float) -> Shard:

@@ -40,6 +40,7 @@ from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
 from rankcore._core.sources import MemoryRows
+from rankcore._core.standardization import Moments
 from rankcore.dask._cluster import Shards, delayed, is_dask_collection, naming
 from rankcore.dask._files import cut, read
 from rankcore.datasets.row_files import list_sources
@@ -535,6 +536,13 @@ def check_whole(queries: Sequence[NDArray[Any]], numbers: Sequence[int]) -> None
             f"be whole in one ({same.size} are not): divide it between queries, or pass "
             "regroup=True, which moves rows between workers"
         )
+
+
+def shard_moments(shard: Shard, mean: float) -> Moments:
+    """Return the weighted moments of a shard; ``mean`` is that of the weights of all rows."""
+    rows = as_rows(shard.X)
+    weights = None if shard.weights is None else shard.weights / mean
+    return Moments(rows.n_features).add(rows, weights)
 
 
 def common_order(orders: Sequence[Any]) -> NDArray[Any] | None:

@@ -24,7 +24,7 @@ from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported
+from rankcore.dask._shards import Shard, ShardedRows, check_supported, shard_moments
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking.standardizing import factors_of
@@ -195,14 +195,6 @@ class QuerySums:
             at = self._losses.evaluate(terms, rows=self._rows, weights=w)
         self._at = w.copy(), at
         return at
-
-
-def shard_moments(shard: Shard, mean: float) -> Moments:
-    """Return the weighted moments of a shard; ``mean`` is that of the weights of all rows."""
-    rows = as_rows(shard.X)
-    return Moments(rows.n_features).add(
-        rows, None if shard.weights is None else shard.weights / mean
-    )
 
 
 def prepare(shard: Shard, balanced: bool, mean: float) -> QuerySums:

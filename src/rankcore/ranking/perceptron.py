@@ -99,14 +99,13 @@ class PairwisePerceptron(Ranker):
         that fit in 32 MB, with a warning if they have less than half of the successes. None:
         unlimited.
     standardize : {"auto", False}, default="auto"
-        "auto": learn from features divided by their standard deviations, without a copy of X;
-        ``coef_`` is for features as given. Columns of 0 and 1 are not divided, nor are rows of
-        which at most an eighth of the values are not 0. In ``partial_fit`` deviations are those of
-        all rows so far, renewed each time their number reaches a power of two, a deviation has
-        grown by more than a tenth, or a constant column begins to move. False: learn from features
-        as given. Use False for "committee" and "pocket" of features that are normalised within
-        queries: on OHSUMED with such features "auto" lowers NDCG@10 from .395 to .239, and from
-        .343 to .260.
+        "auto": learn from features divided by their standard deviations, and by the square root of
+        ``n_features``, so that rows have about the length 1 and a margin means the same for any
+        data. X is not copied; ``coef_`` is for features as given. Deviations are those of the
+        weighted rows. Columns of 0 and 1 are divided by the root alone, and rows of which at most
+        an eighth of the values are not 0 by nothing. In ``partial_fit`` deviations are those of all
+        rows so far, renewed each time their number reaches a power of two, a deviation has grown by
+        more than a tenth, or a constant column begins to move. False: learn from features as given.
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
@@ -386,7 +385,7 @@ class PairwisePerceptron(Ranker):
         fitted._largest_query = max(fitted._largest_query, largest)
         parts: Iterable[tuple[int, int]] = [(0, pairing.n_pairs.size)]
         if follow:
-            parts = parts_of_stream(state.model, rows, pairing)
+            parts = parts_of_stream(state.model, window, pairing)
         for start, stop in parts:
             data = bind_pairs(fitted, pairing, rows)
             run_pass(fitted, data, pairing, np.arange(start, stop), self._quality(None))

@@ -6,6 +6,7 @@ their deviations do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +18,7 @@ from rankcore._core.sources import Source, Window
 from rankcore._core.standardization import Moments
 from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
-from rankcore.ranking.pairs import Pairing, row_weights, weighted_rows
+from rankcore.ranking.pairs import Pairing, row_weights
 
 # Columns of other deviations are left alone: their squares are not float64.
 SAFE = (1e-100, 1e100)
@@ -42,6 +43,13 @@ def factors_of_window(window: Window, part: NDArray[np.int64] | None = None) -> 
 
     ``part`` are the rows to use, some with a positive weight; all by default.
     """
+    moments = Moments(window.rows.n_features)
+    add_window(moments, window, part)
+    return None if moments.sparse else factors_of(moments)
+
+
+def add_window(moments: Moments, window: Window, part: NDArray[np.int64] | None = None) -> None:
+    """Add the weighted rows of a window, or those of ``part``, some with a positive weight."""
     rows, weights = window.rows, row_weights(window)
     if part is not None:
         of_part = np.zeros(rows.n_rows)
@@ -49,12 +57,21 @@ def factors_of_window(window: Window, part: NDArray[np.int64] | None = None) -> 
         weights = of_part
     if weights is not None:
         weights = weights / weights.max()  # sums of large weights would overflow
-    moments = Moments(rows.n_features).add(rows, weights)
-    return None if moments.sparse else factors_of(moments)
+    moments.add(rows, weights)
+
+
+def scale_of(moments: Moments) -> Floats:
+    """Return the factors of a pairwise perceptron, whose rows have about the length 1.
+
+    A step along a row moves its score by the square of its length, and a margin is a difference of
+    scores. With lengths that grow with the number of features, a step would be many margins long,
+    and single hypotheses would rank by the last few pairs.
+    """
+    return factors_of(moments) / math.sqrt(moments.columns.shape[1])
 
 
 def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | None:
-    """Return the moments of the rows of a fit that have a positive weight; None for sparse rows.
+    """Return the weighted moments of the rows of a fit; None for sparse rows.
 
     ``known`` is whether the source has statistics of its rows, which tell without a pass over them
     whether they are sparse.
@@ -63,7 +80,7 @@ def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | No
         return None
     moments = Moments(n_features)
     for window in source.windows(n_features, None):
-        moments.add(weighted_rows(window))
+        add_window(moments, window)
     return None if moments.sparse else moments
 
 
@@ -73,24 +90,28 @@ def scale_by(model: PairModel, moments: Moments | None) -> None:
         model.leave_alone()
         return
     model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
-    model["scale"][...] = factors_of(moments)
+    model["scale"][...] = scale_of(moments)
 
 
-def parts_of_stream(model: PairModel, rows: Rows, pairing: Pairing) -> Iterator[tuple[int, int]]:
+def parts_of_stream(
+    model: PairModel, window: Window, pairing: Pairing
+) -> Iterator[tuple[int, int]]:
     """Yield ranges of queries that are learned with the same factors, which are set before each.
 
-    Factors are those of all rows of queries with pairs so far. They change at the first query with
-    which these are a power of two or more, a deviation has grown by more than `MOST_GROWTH`, or a
-    column that was left alone is not, so that they do not depend on the cut into calls.
+    Factors are those of all weighted rows of queries with pairs so far. They change at the first
+    query with which these are a power of two or more, a deviation has grown by more than
+    `MOST_GROWTH`, or a column that was left alone is not, so that they do not depend on the cut
+    into calls.
     """
     start, n_queries = 0, pairing.n_pairs.size
     if model.has_factors:
+        rows, weights, alone = window.rows, row_weights(window), 1 / math.sqrt(model.n_features)
         moments = Moments(model.n_features, model["column_moments"], model["column_totals"])
         for k in range(n_queries):
             before = moments.n_rows
-            _add(moments, rows, pairing.docs[pairing.bounds[k] : pairing.bounds[k + 1]])
-            factors, scale = factors_of(moments), model["scale"]
-            late = (scale > MOST_GROWTH * factors) | ((scale == 1) & (factors != 1))
+            _add(moments, rows, weights, pairing.docs[pairing.bounds[k] : pairing.bounds[k + 1]])
+            factors, scale = scale_of(moments), model["scale"]
+            late = (scale > MOST_GROWTH * factors) | ((scale == alone) & (factors != alone))
             if moments.n_rows.bit_length() == before.bit_length() and not late.any():
                 continue
             if start < k:
@@ -113,8 +134,8 @@ def _change_factors(model: PairModel, factors: Floats) -> None:
     scale[...] = factors
 
 
-def _add(moments: Moments, rows: Rows, docs: NDArray[np.int64]) -> None:
+def _add(moments: Moments, rows: Rows, weights: Floats | None, docs: NDArray[np.int64]) -> None:
     """Add rows, in their order; usually these are neighbours."""
     docs = np.sort(docs)
     for run in np.split(docs, np.flatnonzero(np.diff(docs) != 1) + 1):
-        moments.add(rows, None, int(run[0]), int(run[-1]) + 1)
+        moments.add(rows, weights, int(run[0]), int(run[-1]) + 1)
