@@ -54,9 +54,7 @@ def test_a_fit_equals_that_to_scaled_rows(solver, variant, form, dtype):
     assert model.history_ == hand.history_
     np.testing.assert_allclose(model.coef_ * divisors(X), hand.coef_, rtol=1e-9, atol=1e-12)
     found, expected = model.committee_, hand.committee_
-    np.testing.assert_allclose(
-        found.weights * divisors(X), expected.weights, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(found.weights * divisors(X), expected.weights, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(found.successes, expected.successes)
 
 

@@ -449,7 +449,9 @@ cdef class OAPModel(OnlineModel):
         lesson.n_cumulative = cumulative.shape[1]
         lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
         lesson.moved = &moved[0, 0]
-        lesson.units = &self.standard.units if self.standard.active else NULL
+        lesson.units = NULL
+        if self.standard.active and not self.standard.done:
+            lesson.units = &self.standard.units
         cdef double[::1] standardized = array("d", bytes(8 * self.n_features))
         lesson.standardized = &standardized[0]
         cdef bint fetch = (  # the rows will use most columns

@@ -5,12 +5,14 @@ from libc.stdlib cimport free, malloc
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
-from rankcore._ext._units cimport rc_any_beyond
-from rankcore._ext.online_model cimport Learner, OnlineModel, Standard
-from rankcore.core cimport rc_row, rc_rows, rc_rows_get
+from rankcore._ext.online_model cimport ROWS_AHEAD, Learner, OnlineModel, Standard
+from rankcore.core cimport RC_FLOAT64, rc_row, rc_rows, rc_rows_get
 
 cdef extern from "_ahead.h" nogil:
     void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
+
+cdef extern from "_beyond.h" nogil:
+    bint rc_any_beyond(rc_row x, double limit)
 
 
 # Units follow the moments at each of the first rows, then whenever the number of rows is a power of
@@ -21,25 +23,56 @@ cdef double FAR = 16.0
 cdef double LARGEST = 1e150
 
 
-cdef inline bint _add(
-    Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge,
-    rc_row *x,  # in, out: the row; standardised, if units are not due
+cdef bint _add_together(
+    Standard *s, const rc_rows *X, int64_t row, int64_t stop, const double *weights
+) noexcept nogil:
+    """Add several dense rows to the moments and standardise them, unless units are due meanwhile.
+
+    They are standardised before they are added, so that the next rows change no units.
+    """
+    cdef int64_t rows = <int64_t> s.moments.totals[0], k, n = s.units.n_features
+    cdef rc_row all_rows
+    if not s.active or X.indptr != NULL or row + ROWS_AHEAD > stop:
+        return False
+    if rows < FIRST_ROWS or rows % ROWS_AHEAD or (rows + ROWS_AHEAD) & (rows + ROWS_AHEAD - 1) == 0:
+        return False
+    for k in range(ROWS_AHEAD):
+        if weights != NULL and not weights[row + k] > 0:
+            return False
+        rc_standardized(&s.units, rc_rows_get(X, row + k), s.rows + k * n)
+    all_rows.data = s.rows
+    all_rows.indices = NULL
+    all_rows.n = ROWS_AHEAD * n
+    all_rows.dtype = RC_FLOAT64
+    if rc_any_beyond(all_rows, FAR):
+        return False
+    rc_moments_add_rows(&s.moments, X, weights, row, row + ROWS_AHEAD)
+    s.ahead = s.ready = ROWS_AHEAD
+    return True
+
+
+cdef bint _add(
+    Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge
 ) noexcept nogil:
     """Add a row to the moments, and find out whether units are due; return False if it is huge."""
     cdef int64_t rows
     cdef double *totals = s.moments.totals
-    if huge and rc_any_beyond(x[0], LARGEST):
+    cdef rc_row x = rc_rows_get(X, row)
+    if huge and rc_any_beyond(x, LARGEST):
         return False
     rc_moments_add_rows(&s.moments, X, weights, row, row + 1)
-    s.added = True
+    s.ahead = 1
     rows = <int64_t> totals[0]
     s.due = rows <= FIRST_ROWS or rows & (rows - 1) == 0
     if s.due:
         return True
     if s.active:
-        x[0] = rc_standardized(&s.units, x[0], s.row)
+        x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
+        s.ready = 1
     if s.active or totals[2] * 8 > totals[0] * s.moments.n_features:
-        s.due = rc_any_beyond(x[0], FAR)
+        s.due = rc_any_beyond(x, FAR)
+    if s.due:
+        s.ready = 0
     return True
 
 
@@ -67,12 +100,18 @@ cdef int64_t _learn(
             row = order[i]
             if not 0 <= row < X.n_rows:
                 break
+        if follow and standard.ahead == 0:
+            if huge or order != NULL or not _add_together(standard, X, row, stop, weights):
+                if not _add(standard, X, row, weights, huge) or standard.due:
+                    break
         x = rc_rows_get(X, row)
-        if follow and not standard.added:
-            if not _add(standard, X, row, weights, huge, &x) or standard.due:
-                break
-        elif standard.active:
-            x = rc_standardized(&standard.units, x, standard.row)
+        if standard.ready:
+            x.data = standard.rows + (ROWS_AHEAD - standard.ready) * X.n_features
+            x.indices = NULL
+            x.n = X.n_features
+            x.dtype = RC_FLOAT64
+        elif standard.active and not standard.done:
+            x = rc_standardized(&standard.units, x, standard.rows)
         if weights == NULL:
             predicted = learner.update(learner.state, x, ranks[row])
         else:
@@ -80,7 +119,8 @@ cdef int64_t _learn(
         if predicted < 0:
             break
         if follow:
-            standard.added = False
+            standard.ahead -= 1
+            standard.ready = min(standard.ready, standard.ahead)
         i += 1
         if mark < n_marks and learner.seen.t == marks[mark]:
             losses[mark] = learner.seen.rank_loss
@@ -165,7 +205,6 @@ def follow_rows(
     cdef const rc_rows *X = checked_rows(rows)
     cdef Standard *s = &model.standard
     cdef const double *first = NULL
-    cdef rc_row x
     cdef int64_t i = start, row
     cdef bint huge = rows.largest > LARGEST
     if weights is not None and weights.shape[0]:
@@ -177,19 +216,19 @@ def follow_rows(
     ):
         raise ValueError("rows, order, weights, range and model do not fit together")
     while i < stop and s.follows:
-        if not s.added:
+        if s.ahead == 0:
             row = i if order is None else order[i]
             if not 0 <= row < X.n_rows:
                 raise ValueError(f"order has no row {row}")
-            x = rc_rows_get(X, row)
-            if not _add(s, X, row, first, huge, &x):
-                return i if i > start else -1
+            if huge or order is not None or not _add_together(s, X, row, stop, first):
+                if not _add(s, X, row, first, huge):
+                    return i if i > start else -1
         if s.due:
             if i > start:
                 return i
             _renew_units(model, params)
-        s.added = False
-        i += 1
+        i += s.ahead
+        s.ahead = s.ready = 0
     return stop
 
 

@@ -269,7 +269,8 @@ cdef class OnlineModel:
         cdef double *units = <double *> self.at("units")
         cdef double *factors = <double *> self.at("unit_factors")
         if units == NULL:
-            s.active = s.follows = s.added = s.due = False
+            s.active = s.follows = s.due = False
+            s.ready = s.ahead = 0
             return
         s.moments.weights = <double *> self.at("column_moments")
         s.moments.origins = s.moments.weights + self.n_features
@@ -282,8 +283,8 @@ cdef class OnlineModel:
         s.units.blank = factors + self.n_features
         s.units.n_features = self.n_features
         if self.scratch is None:
-            self.scratch = np.empty(self.n_features)
-        s.row = <double *> <Py_ssize_t> self.scratch.ctypes.data
+            self.scratch = np.empty(ROWS_AHEAD * self.n_features)
+        s.rows = <double *> <Py_ssize_t> self.scratch.ctypes.data
         self._read_units()
 
     def _read_units(self):
@@ -293,6 +294,7 @@ cdef class OnlineModel:
         np.divide(1, deviation, out=factors[0])
         np.multiply(0 - center, factors[0], out=factors[1])  # never -0
         self.standard.active = bool((self["units"] != RAW_UNITS).any())
+        self.standard.ready = 0
 
     def _bind_checked(self):
         """List the arrays of float64 that an overflow reaches."""
@@ -570,8 +572,17 @@ cdef class OnlineModel:
 
     @follows.setter
     def follows(self, bint value):
-        self.standard.follows = value and self.standard.row != NULL and self.has_units
-        self.standard.added = self.standard.due = False
+        self.standard.follows = value and self.standard.rows != NULL and self.has_units
+        self.standard.ahead = self.standard.ready = self.standard.due = 0
+
+    @property
+    def rows_done(self):
+        """Whether the rows that are learned come in the units of the model."""
+        return bool(self.standard.done)
+
+    @rows_done.setter
+    def rows_done(self, bint value):
+        self.standard.done = value
 
     def folded(self, arrays):
         """Return a copy of a dict of arrays in which the units of rows are folded."""

@@ -108,6 +108,30 @@ def test_csr_and_any_cut_of_a_stream_give_the_same_bits(learner):
 
 
 @walk(LINEAR)
+def test_any_cut_of_a_weighted_stream_gives_the_same_bits(learner):
+    X, y = table()
+    X[150, 1] = 1e5  # far from its mean
+    weights = np.random.default_rng(0).integers(0, 3, size=len(y)).astype(float)
+    models = []
+    for cuts in ((), range(1, len(y)), [2, 5, 90, 131]):
+        model = clone(learner)
+        for start, stop in pairwise([0, *cuts, len(y)]):
+            some = slice(start, stop)
+            model.partial_fit(X[some], y[some], classes=RANKS, sample_weight=weights[some])
+        models.append(model._state.model)
+    assert models[0] == models[1] == models[2]
+
+
+@walk(LINEAR)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_a_standardised_copy_of_the_rows_changes_no_bit(learner, form, monkeypatch):
+    X, y = table()
+    model = fitted(learner, form(X), y, max_iter=3)
+    monkeypatch.setattr("rankcore.ordinal.training.STANDARDIZED_BYTES", 0)
+    assert fitted(learner, form(X), y, max_iter=3)._state.model == model._state.model
+
+
+@walk(LINEAR)
 def test_units_of_a_stream_change_no_score(learner):
     X, y = table()
     model = streamed(learner, X, y)

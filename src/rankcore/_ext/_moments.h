@@ -22,15 +22,18 @@
     } while (0)
 
 /* Adds a dense row, or four rows of `stride` values from each to the next, which access the sums
- * once: each column adds the same numbers in the same order. */
-#define RC_ADD_DENSE_(name, real, ADD)                                                           \
+ * once: each column adds the same numbers in the same order. Weights are read before the loop, as
+ * it would not be vectorised with loads that depend on a condition. */
+#define RC_ADD_DENSE_(name, real, WEIGHTS, ADD)                                                  \
     RC_INLINE_ void name(rc_moments *m, const real *restrict x, int64_t stride, const double *w) \
     {                                                                                            \
         double *restrict weights = m->weights, *restrict origins = m->origins;                   \
         double *restrict sums = m->sums, *restrict squares = m->squares;                         \
+        const int64_t n = m->n_features;                                                         \
+        const double WEIGHTS;                                                                    \
         int64_t i;                                                                               \
         (void)stride;                                                                            \
-        for (i = 0; i < m->n_features; i++) {                                                    \
+        for (i = 0; i < n; i++) {                                                                \
             double weight = weights[i], origin = origins[i], sum = sums[i], square = squares[i]; \
             ADD;                                                                                 \
             weights[i] = weight;                                                                 \
@@ -39,17 +42,19 @@
             squares[i] = square;                                                                 \
         }                                                                                        \
     }
-#define RC_ADD_ONE_ RC_ADD_VALUE_(x[i], w[0])
-#define RC_ADD_FOUR_                        \
-    RC_ADD_VALUE_(x[i], w[0]);              \
-    RC_ADD_VALUE_(x[i + stride], w[1]);     \
-    RC_ADD_VALUE_(x[i + 2 * stride], w[2]); \
-    RC_ADD_VALUE_(x[i + 3 * stride], w[3])
+#define RC_ONE_WEIGHT_ w0 = w[0]
+#define RC_FOUR_WEIGHTS_ w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3]
+#define RC_ADD_ONE_ RC_ADD_VALUE_(x[i], w0)
+#define RC_ADD_FOUR_                      \
+    RC_ADD_VALUE_(x[i], w0);              \
+    RC_ADD_VALUE_(x[i + stride], w1);     \
+    RC_ADD_VALUE_(x[i + 2 * stride], w2); \
+    RC_ADD_VALUE_(x[i + 3 * stride], w3)
 
-RC_ADD_DENSE_(rc_add_f64_, double, RC_ADD_ONE_)
-RC_ADD_DENSE_(rc_add_f32_, float, RC_ADD_ONE_)
-RC_ADD_DENSE_(rc_add_four_f64_, double, RC_ADD_FOUR_)
-RC_ADD_DENSE_(rc_add_four_f32_, float, RC_ADD_FOUR_)
+RC_ADD_DENSE_(rc_add_f64_, double, RC_ONE_WEIGHT_, RC_ADD_ONE_)
+RC_ADD_DENSE_(rc_add_f32_, float, RC_ONE_WEIGHT_, RC_ADD_ONE_)
+RC_ADD_DENSE_(rc_add_four_f64_, double, RC_FOUR_WEIGHTS_, RC_ADD_FOUR_)
+RC_ADD_DENSE_(rc_add_four_f32_, float, RC_FOUR_WEIGHTS_, RC_ADD_FOUR_)
 
 /* Adds the values of a sparse row. */
 RC_INLINE_ void rc_add_sparse_(rc_moments *m, rc_row row, const double w)

@@ -1,4 +1,4 @@
-/* Moments of columns, units that follow from them, and large values. Private. */
+/* Moments of columns, and units that follow from them. Private. */
 #ifndef RANKCORE_UNITS_H
 #define RANKCORE_UNITS_H
 
@@ -26,24 +26,5 @@ typedef struct {
     const double *blank;  /* the standardised row of zeros: -center * factor */
     int64_t n_features;
 } rc_units;
-
-/* Whether a value of a row is farther from 0 than a limit. */
-static inline int rc_any_beyond(rc_row x, double limit)
-{
-    int64_t i;
-    int found = 0;
-    if (x.dtype == RC_FLOAT32) {
-        const float *values = (const float *)x.data;
-        for (i = 0; i < x.n; i++) {
-            found |= values[i] > limit || values[i] < -limit;
-        }
-    } else {
-        const double *values = (const double *)x.data;
-        for (i = 0; i < x.n; i++) {
-            found |= values[i] > limit || values[i] < -limit;
-        }
-    }
-    return found;
-}
 
 #endif

@@ -1,7 +1,5 @@
-# Moments of columns, units that follow from them, and large values. Private.
+# Moments of columns, and units that follow from them. Private.
 from libc.stdint cimport int64_t
-
-from rankcore.core cimport rc_row
 
 cdef extern from "_units.h" nogil:
     ctypedef struct rc_moments:
@@ -17,5 +15,3 @@ cdef extern from "_units.h" nogil:
         const double *factor
         const double *blank
         int64_t n_features
-
-    bint rc_any_beyond(rc_row x, double limit)

@@ -11,6 +11,11 @@ ctypedef int32_t (*update_t)(void *state, rc_row x, int32_t rank) noexcept nogil
 ctypedef int32_t (*weighted_t)(void *state, rc_row x, int32_t rank, double weight) noexcept nogil
 
 
+# Rows that are added to the moments and standardised together.
+cdef enum:
+    ROWS_AHEAD = 4
+
+
 cdef struct Learner:
     update_t update
     weighted_t weighted  # NULL if the learner takes no weights
@@ -23,10 +28,12 @@ cdef struct Learner:
 cdef struct Standard:
     rc_units units
     rc_moments moments
-    double *row  # (n_features,), scratch: a standardised row
+    double *rows  # (ROWS_AHEAD, n_features), scratch: standardised rows, of which the last are ready
+    int64_t ready  # the next rows that are standardised already
+    int64_t ahead  # the next rows that the moments have already
     bint active  # whether units differ from those of the rows
+    bint done  # whether the rows that come are standardised
     bint follows  # whether the moments follow the rows that are learned
-    bint added  # whether the moments have the next row already
     bint due  # whether the units must be computed again before the next row
 
 

@@ -17,6 +17,7 @@ from rankcore._core.labels import as_labels, check_agreement, encode, first_rank
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
 from rankcore._core.sources import DatasetStats, MemoryRows, RowBlocks, Source, Window
+from rankcore._core.standardization import Units
 from rankcore._core.state import checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
@@ -44,6 +45,8 @@ EARLY_PASS, NOISY = 5, 0.65
 # Maximum number of rows in memory to predict: enough to find a fit that is no better than a
 # constant, and few beside the rows of a long fit.
 MEASURED_ROWS = 1000
+# Maximum size of a standardised copy of rows in memory, which saves this work in later passes.
+STANDARDIZED_BYTES = 2**26
 # Rows that are copied at a time.
 COPIED_ROWS = 50
 # Minimum number of rows of which a warning is worth reading.
@@ -122,6 +125,7 @@ class OnlineLearner(PassLearner):
             source.leave_out(self._of_rows)
         known = source.kept or stats is not None
         self._equal_rows = EqualRows()
+        self._standardized: Rows | None = None
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
         n_features = source.n_features if stats is None else stats.n_features
@@ -204,9 +208,24 @@ class OnlineLearner(PassLearner):
                     rows.n_rows, visits, self.shuffle, generator, not kept, n_together
                 )
             order = self._visits.next()
+        rows, done = self._in_units(rows) if kept else (rows, False)
         examples = Examples(rows, ranks, order, steps, weights)
         if examples.n_visits:
-            fitted._run_pass(state, examples, number, self.n_iterations)
+            state.model.rows_done = done
+            try:
+                fitted._run_pass(state, examples, number, self.n_iterations)
+            finally:
+                state.model.rows_done = False
+
+    def _in_units(self, rows: Rows) -> tuple[Rows, bool]:
+        """Return rows for all passes, and whether they are standardised: once, if there is room."""
+        model = self._state.model
+        room = 8 * rows.n_rows * rows.n_features <= STANDARDIZED_BYTES
+        if not (model.folds and model.rows_change and room and self.n_iterations > 1):
+            return rows, False
+        if self._standardized is None:
+            self._standardized = as_rows(Units.of_rows(model["units"]).standardize(rows))
+        return self._standardized, True
 
     def close(self) -> None:
         """Raise ValueError if the pass visited no row, for lack of weight."""
