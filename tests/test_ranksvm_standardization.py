@@ -170,6 +170,21 @@ def test_raw_features_of_any_scale_converge(scale, offset, loss):
     assert model.gap_ <= 1e-4
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("value", [0.0, 1.0, 7.0, -1e13, 1e150])
+def test_a_constant_column_changes_no_digit_and_has_no_weight(value, form, loss):
+    X, y, qid = queries()
+    X = X[:, :5]
+    constant = form(np.column_stack([X, np.full(y.size, value)]))
+    expected = precise(loss).fit(form(X), y, qid=qid).coef_
+    model = precise(loss, warm_start=True)
+    for _ in range(2):  # the second fit begins at the first model
+        found = model.fit(constant, y, qid=qid).coef_
+        assert found[5] == 0
+        np.testing.assert_allclose(found[:5], expected, rtol=1e-9 if loss != "hinge" else 1e-5)
+
+
 def test_files_have_weights_of_features_as_given(tmp_path):
     X, y, qid = queries()
     X = X.astype(np.float32).astype(float)

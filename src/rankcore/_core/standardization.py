@@ -147,6 +147,10 @@ class Moments:
     def _weight(self) -> float:
         return float(self.totals[1]) or 1.0
 
+    def constant(self) -> NDArray[np.bool_]:
+        """Return whether the values of each column are equal, but for rounding errors."""
+        return _constant(self.means(), np.sqrt(self.variances()))
+
     def units(self, centered: bool = True) -> Units:
         """Return the units in which these rows have mean 0 and variance 1.
 
@@ -168,7 +172,7 @@ class Moments:
         if centered:
             center = np.where(alone, 0.0, means)
             deviation = np.sqrt(variances)
-            alone |= deviation <= LEAST_DEVIATION * np.abs(means)
+            alone |= _constant(means, deviation)
         else:
             center = np.zeros(n_features)
             deviation = np.sqrt(variances + means**2)
@@ -179,3 +183,7 @@ class Moments:
         """Return the mean squared length of the rows in some units."""
         means = (self.means() - units.center) / units.deviation
         return float(np.sum(self.variances() / units.deviation**2 + means**2))
+
+
+def _constant(means: Floats, deviations: Floats) -> NDArray[np.bool_]:
+    return deviations <= LEAST_DEVIATION * np.abs(means)

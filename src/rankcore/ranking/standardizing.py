@@ -31,7 +31,16 @@ MOST_GROWTH = 1.1
 
 
 def factors_of(moments: Moments) -> Floats:
-    """Return what columns are multiplied by: 1 / deviation, or 1 for those that are left alone."""
+    """Return what columns are multiplied by: 1 / deviation, or 1 for those that are left alone.
+
+    It is 0 for constants: their differences are 0, and their weights would be rounding errors.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(moments.constant(), 0.0, _inverse_deviations(moments))
+
+
+def _inverse_deviations(moments: Moments) -> Floats:
+    """Return the factors of columns, also of constants, which may begin to move."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinite moments are not safe
         deviation = moments.units().deviation
     safe = (deviation >= SAFE[0]) & (deviation <= SAFE[1])
@@ -67,7 +76,7 @@ def scale_of(moments: Moments) -> Floats:
     scores. With lengths that grow with the number of features, a step would be many margins long,
     and single hypotheses would rank by the last few pairs.
     """
-    return factors_of(moments) / math.sqrt(moments.columns.shape[1])
+    return _inverse_deviations(moments) / math.sqrt(moments.columns.shape[1])
 
 
 def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | None:

@@ -67,7 +67,10 @@ class WeightSpace(Space):
 
     def element(self, weights: Floats) -> Floats:
         """Return the element with given weights of features as given."""
-        return weights.copy() if self._factors is None else weights / self._factors
+        if self._factors is None:
+            return weights.copy()
+        known = self._factors > 0  # others have no weight
+        return np.divide(weights, self._factors, out=np.zeros(weights.size), where=known)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """Implement `Space.preconditioner`."""
