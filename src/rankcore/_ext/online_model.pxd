@@ -28,7 +28,7 @@ cdef struct Learner:
 cdef struct Standard:
     rc_units units
     rc_moments moments
-    double *rows  # (ROWS_AHEAD, n_features), scratch: standardised rows, of which the last are ready
+    double *rows  # (ROWS_AHEAD, n_features): standardised rows, of which the last are ready
     int64_t ready  # the next rows that are standardised already
     int64_t ahead  # the next rows that the moments have already
     bint active  # whether units differ from those of the rows
