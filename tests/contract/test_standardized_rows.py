@@ -274,7 +274,8 @@ def test_one_row_is_enough_to_learn_and_predict(learner):
 
 @walk([one for one in LINEAR if type(one)._merges])
 def test_merged_models_are_in_the_units_of_all_their_rows(learner):
-    last = {name: False for name in ("average", "average_members") if name in learner.get_params()}
+    values = {"half_life": None, "average": False, "average_members": False}
+    last = {name: value for name, value in values.items() if name in learner.get_params()}
     X, y = table()
     other = X + np.array([100, 0, 0, 500])
     base = streamed(clone(learner).set_params(**last), X[:40], y[:40])
