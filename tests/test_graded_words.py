@@ -331,3 +331,17 @@ def test_rows_on_disk_have_grades(tmp_path):
     rows = rc.datasets.open_rows(path)
     with pytest.raises(ValueError, match="labels of rows on disk are numbers"):
         rc.PairwisePerceptron(classes=FIVE).fit(rows)
+
+
+def test_streams_are_measured_by_the_order_of_words():
+    parts = [slice(start, start + 30) for start in (0, 30, 60)]
+    found, expected = (
+        rc.online.evaluate(
+            rc.PairwisePerceptron(classes=classes, random_state=0),
+            [rc.online.Chunk(X[part], y[part], QID[part]) for part in parts],
+            window=3,
+        )
+        for classes, y in ((FIVE, LABELS), (None, GRADES))
+    )
+    assert [one.latest for one in found.windows[1:]] == [one.latest for one in expected.windows[1:]]
+    assert len(found.windows) == 3

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.inputs import n_rows_of
+from rankcore._core.labels import words_of
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Integer, check_count
 from rankcore._core.queries import group_rows
@@ -295,7 +296,9 @@ class _OfQueries:
     def values(self, model: Any, chunk: Chunk) -> Floats:
         """Return the value of each measure for each query, NaN where it is undefined."""
         scores = model.predict(chunk.X, qid=chunk.qid)
-        found: Evaluation = evaluate_queries(chunk.y, scores, qid=chunk.qid, metrics=self.metrics)
+        found: Evaluation = evaluate_queries(
+            chunk.y, scores, qid=chunk.qid, metrics=self.metrics, classes=words_of(model)
+        )
         return np.array([found.per_query[name] for name in self.names])
 
     def learn(self, model: Any, chunk: Chunk, classes: Any) -> None:
