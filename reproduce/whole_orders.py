@@ -3,7 +3,7 @@
 ``python -m reproduce.whole_orders`` prints the tables; --markdown writes a copy, --png draws them.
 --cache keeps each list that was ordered in a folder, so that a run goes on where one ended, killed
 or after --seconds; delete it when rankcore changes. --jobs are processes. The exit status is 1 if a
-goal is missed, 2 if the time has ended before the tables are whole.
+goal is missed, 2 if the time has ended before the tables are whole; those that are not are named.
 
 A judge sees a hidden order of n items and gives the wrong answer with a fixed probability: anew at
 each call, or about the same pairs each time (a judge that repeats itself); or the more often the
@@ -30,13 +30,14 @@ from time import perf_counter
 
 import numpy as np
 from joblib import Memory, Parallel, delayed
+from scipy.stats import t
 
 from rankcore.preference import call_plan
 from reproduce.gates import not_gated
 from reproduce.pages import publish, table
 from reproduce.whole_orders_methods import METHODS, one_claim, one_list
 
-SEEDS = 8
+SEEDS = 4
 
 # Tau for 60 items, 20% of the answers wrong, anew each time; for 200 items, three times QuickSort's
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
@@ -73,27 +74,36 @@ def all_tables():
     return found
 
 
+def in_time(cached, calls, end):
+    """Yield calls of a function until the time ends; those in the cache take none."""
+    for call in calls:
+        if perf_counter() > end and not cached.check_call_in_cache(*call):
+            return
+        yield delayed(cached)(*call)
+
+
 def measured(columns, lists, cached, jobs, end):
     """Figures by method and column, of one table: mean tau, half a 95% interval, mean calls.
 
-    And seconds of processor time; None, None if the time ends before all lists are ordered.
+    And seconds of processor time; None, None if the time ends before all lists are ordered. The
+    intervals are Student's, for few lists.
     """
     cells = [(name, column) for name in METHODS for column in columns]
 
-    def waiting():
-        for name, column in cells:
-            for seed in range(lists):
-                if perf_counter() > end:
-                    return
-                yield delayed(cached)(name, *columns[column], seed)
-
-    found = Parallel(jobs, pre_dispatch=jobs)(waiting())
+    calls = [(name, *columns[column], seed) for name, column in cells for seed in range(lists)]
+    found = Parallel(jobs, pre_dispatch=jobs)(in_time(cached, calls, end))
     if len(found) < len(cells) * lists:
         return None, None
     figures = np.array(found).reshape(len(cells), lists, 3)
     tau, asked, _ = figures.mean(axis=1).T
-    half = 1.96 * figures[:, :, 0].std(axis=1, ddof=1) / lists**0.5
+    half = t.ppf(0.975, lists - 1) * figures[:, :, 0].std(axis=1, ddof=1) / lists**0.5
     return dict(zip(cells, zip(tau, half, asked, strict=True), strict=True)), figures[:, :, 2].sum()
+
+
+def lists_of(columns, seeds):
+    """Return the number of lists of a table; half as many if they have 200 items."""
+    n = next(iter(columns.values()))[0]
+    return seeds if n < 200 else max(2, seeds // 2)
 
 
 def lines_of(title, columns, cells):
@@ -113,6 +123,8 @@ def missed_goals(cells):
     """Goals that were not reached; ``cells`` has the figures of each table by its title."""
     missed = []
     for title, columns in all_tables():
+        if title not in cells:
+            continue
         n, _, _, errors = next(iter(columns.values()))
         goals = {(200, "anew"): GOALS_200, (200, "fixed"): GOALS_FIXED}.get((n, errors), {})
         if title.endswith("by calls") and errors == "anew":
@@ -124,13 +136,18 @@ def missed_goals(cells):
     return missed
 
 
-def claims(lists, cached, jobs):
-    """Return the claims of a rating for each judge, as Markdown, and the goals that it misses."""
-    rows, missed = [], []
-    for name, (n, calls, noise, errors) in CLAIMS.items():
-        found = np.array(
-            Parallel(jobs)(delayed(cached)(n, calls, noise, errors, seed) for seed in range(lists))
-        )
+def claims(lists, cached, jobs, end):
+    """Return the claims of a rating for each judge, as Markdown, and the goals that it misses.
+
+    And the judges for which the time has ended.
+    """
+    rows, missed, left = [], [], []
+    for name, judge in CLAIMS.items():
+        calls = [(*judge, seed) for seed in range(lists)]
+        found = np.array(Parallel(jobs, pre_dispatch=jobs)(in_time(cached, calls, end)))
+        if len(found) < lists:
+            left.append(f"the claims of a judge with {name}")
+            continue
         claimed, true, inside, width, complete = found.mean(axis=0)
         rows.append(
             [name, f"{claimed:.3f}", f"{true:.3f}", f"{inside:.1%}", f"{width:.1f}",
@@ -140,7 +157,7 @@ def claims(lists, cached, jobs):
         if inside < 0.85 or abs(claimed - true) > 0.05 + spread:
             missed.append(f"claims of a judge with {name}: {inside:.3f}, {claimed:.3f}, {true:.3f}")
     columns = ["judge", "claimed inversions", "true", "coverage", "mean width", "complete"]
-    return ["", "## What a rating claims", "", *table(rows, columns)], missed
+    return ["", "## What a rating claims", "", *table(rows, columns)], missed, left
 
 
 def draw(path, cells):
@@ -185,24 +202,32 @@ def main():
     options = arguments()
     memory = Memory(options.cache, verbose=0)
     cached = memory.cache(one_list)
-    end, seconds, cells = perf_counter() + options.seconds, 0.0, {}
+    end, seconds, cells, left = perf_counter() + options.seconds, 0.0, {}, []
     tables = all_tables()
     for title, columns in tables:
-        cells[title], spent = measured(columns, options.seeds, cached, options.jobs, end)
+        lists = lists_of(columns, options.seeds)
+        found, spent = measured(columns, lists, cached, options.jobs, end)
         if spent is None:
-            print(f"The time has ended in the table of {title}.", file=sys.stderr)
-            return 2
+            left.append(title)
+            continue
+        cells[title] = found
         seconds += spent
         print(f"{title}: {spent:.0f} s of processor time", file=sys.stderr, flush=True)
-    claimed, overstated = claims(options.seeds, memory.cache(one_claim), options.jobs)
+    claimed, overstated, unclaimed = claims(
+        options.seeds, memory.cache(one_claim), options.jobs, end
+    )
+    left = [f"* NOT MEASURED, as the time has ended: {what}" for what in left + unclaimed]
+    print(*left, sep="\n", file=sys.stderr)
     missed = missed_goals(cells) + overstated
     small = not_gated(options.seeds, SEEDS, "lists")
     if small:
         missed = []
-    reached = f"{small.capitalize() or 'All goals are reached'}."
+    whole = "All goals of these tables are reached" if left else "All goals are reached"
+    reached = f"{small.capitalize() or whole}."
     packages = ["rankcore", "numpy", "choix", "trueskill"]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     sizes = "" if options.seeds == SEEDS else f"--seeds {options.seeds} "
+    sizes += f"--seconds {options.seconds:.0f} " if left else ""
     lines = [
         "# Whole orders from judges that err",
         "",
@@ -210,23 +235,29 @@ def main():
         "--png reproduce/whole_orders.png",
         "",
         f"Python {platform.python_version()}, {versions}; {seconds:.0f} s of processor time, "
-        f"{options.seeds} lists.",
+        f"{options.seeds} lists, {max(2, options.seeds // 2)} of 200 items.",
         "",
         *"\n\n".join(__doc__.strip().split("\n\n")[2:]).splitlines(),
         "",
         "Means over lists, ± half a 95% interval.",
         "",
         *([f"* MISSED: {line}" for line in missed] or [reached]),
+        *left,
         "",
         "![Kendall's tau by calls](whole_orders.png)",
-        *(line for title, columns in tables for line in lines_of(title, columns, cells[title])),
+        *(
+            line
+            for title, columns in tables
+            if title in cells
+            for line in lines_of(title, columns, cells[title])
+        ),
         *claimed,
     ]
     text = "\n".join(lines) + "\n"
     publish(text, options.markdown)
     if options.png:
         draw(options.png, cells)
-    return 1 if missed else 0
+    return 2 if left else 1 if missed else 0
 
 
 if __name__ == "__main__":
