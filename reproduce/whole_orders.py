@@ -168,18 +168,20 @@ def draw(path, cells):
     import matplotlib.pyplot as plt
 
     titles = [title for title in cells if title.endswith("by calls")]
-    figure, axes = plt.subplots(1, len(titles), figsize=(10, 4), sharey=True, layout="constrained")
+    size = 10, 4.6
+    figure, axes = plt.subplots(1, len(titles), figsize=size, sharey=True, layout="constrained")
     for axis, title in zip(axes, titles, strict=True):
         for name in METHODS:
             found = [value for (who, _), value in cells[title].items() if who == name]
             tau, half, asked = np.array(found).T
             if "ort" in name:
                 tau, half, asked = tau[-1:], half[-1:], asked[-1:]
-            axis.errorbar(asked, tau, half, marker="o", ms=4, label=name)
-        axis.set(title=title.removesuffix(", by calls"), xlabel="calls")
+            axis.errorbar(asked, tau, half, marker="o", ms=4, elinewidth=0.6, label=name)
+        axis.set(title=title.removeprefix("60 items, ").removesuffix(", by calls"), xlabel="calls")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("Kendall's tau")
-    axes[-1].legend(frameon=False, fontsize=8)
+    axes[0].set_ylabel("Kendall's tau of 60 items")
+    lines, names = axes[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)
 
 
@@ -227,7 +229,6 @@ def main():
     packages = ["rankcore", "numpy", "choix", "trueskill"]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     sizes = "" if options.seeds == SEEDS else f"--seeds {options.seeds} "
-    sizes += f"--seconds {options.seconds:.0f} " if left else ""
     lines = [
         "# Whole orders from judges that err",
         "",
