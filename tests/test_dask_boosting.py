@@ -17,6 +17,7 @@ from dask import delayed
 import rankcore.dask as rd
 from rankcore.dask import _boosting
 from rankcore.dask._actors import Actors, WorkerLost
+from strategies import NIGHTLY
 
 TREES = {"n_estimators": 6, "max_leaf_nodes": 31}
 # Parameters of RankBoost.
@@ -110,8 +111,9 @@ def test_weights_of_rows_are_those_of_memory(which, n, client):
     assert check_pairs("RankBoost", OF_PAIRS[which], X, y, qid, w, n) < 1e-6
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("form", "weighted"), [("dense", True), ("csr", False)], ids=["dense weighted", "csr"]
+)
 @pytest.mark.parametrize(
     "params",
     [
@@ -143,8 +145,9 @@ def test_bipartite_queries_are_boosted_as_in_memory(params, client):
     assert check_pairs("BipartiteRankBoost", params, X, y, qid) < 1e-6
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_twenty_sets_are_boosted_as_in_memory(seed, client):
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(20 if NIGHTLY else 6))
+def test_other_sets_are_boosted_as_in_memory(seed, client):
     form = ["dense", "csr"][seed % 2]
     X, y, qid = queries(100 + seed, form)
     which = [*OF_PAIRS][seed % len(OF_PAIRS)]
@@ -167,8 +170,9 @@ def check_ranks(params, X, y, w=None, n=3):
     return model, apart
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("form", "weighted"), [("dense", True), ("csr", False)], ids=["dense weighted", "csr"]
+)
 @pytest.mark.parametrize("which", OF_RANKS)
 def test_ranks_in_shards_are_boosted_as_in_memory(which, form, weighted, client):
     X, y, _ = queries(5, form)

@@ -119,7 +119,7 @@ def test_power_beside_a_fixed_t_test():
 @pytest.mark.parametrize("mean", [0.0, 0.1, -0.6, 0.95])
 def test_a_constant_preference_is_rarely_called_changing(mean):
     """At most a share alpha of experiments misses the truth at any look, or has a warning."""
-    rng, alpha, n = np.random.default_rng(4), 0.1, 2000 if NIGHTLY else 200
+    rng, alpha, n = np.random.default_rng(4), 0.1, 2000 if NIGHTLY else 100
     looks, missed, changed = np.arange(50, 1001, 50), 0, 0
     for _ in range(n):
         x = rng.choice([-1.0, 1.0], 1000, p=[(1 - mean) / 2, (1 + mean) / 2])
