@@ -106,7 +106,7 @@ def test_in_file_order_pairwise_models_are_those_of_memory(
 
 @walk(OF_ALL_ROWS)
 @pytest.mark.parametrize("kind", ["text", "cache"])
-def test_learners_of_all_rows(learner, kind, files, tmp_path):
+def test_learners_of_all_rows_equal_those_of_memory(learner, kind, files, tmp_path):
     data = load_letor(files / "queries.txt")
     y = data.y.astype(int)
     if learns_from(learner) == "binary queries":
@@ -164,7 +164,7 @@ def test_windows_of_text_are_its_rows_in_whole_queries(order, named, files, tmp_
     assert n_windows > 5
 
 
-def test_held_out_rows_and_early_stopping(files):
+def test_held_out_rows_stop_fits_on_files(files):
     data = load_letor(files / "ordinal.txt")
     held_out = data.X[:200], data.y[:200]
     model = rc.PRank(max_iter=30, early_stopping_rounds=2, shuffle=False)
@@ -175,7 +175,7 @@ def test_held_out_rows_and_early_stopping(files):
     assert np.array_equal(found.coef_, expected.coef_)
 
 
-def test_held_out_queries(files):
+def test_held_out_queries_are_measured_on_files(files):
     data = load_letor(files / "queries.txt")
     held_out = {"eval_set": (data.X[:150], data.y[:150]), "eval_qid": data.qid[:150]}
     model = rc.PairwisePerceptron("averaged", max_iter=3, shuffle=False)

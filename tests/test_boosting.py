@@ -124,7 +124,7 @@ def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing
 
 @settings(max_examples=examples(60), deadline=None)
 @given(problems(), st.sampled_from(["edge", "normalizer"]))
-def test_listed_pairs(problem, select):
+def test_listed_pairs_equal_those_of_labels(problem, select):
     X, y, qid, weight, sparse, _ = problem
     pairs, D = plain.label_pairs(y, qid, False, weight)
     assume(len(pairs))
@@ -133,7 +133,7 @@ def test_listed_pairs(problem, select):
     follow(model, X, pairs, D, select)
 
 
-def test_the_worked_run():
+def test_three_rounds_equal_those_by_hand():
     for model in (rc.RankBoost(3, step="discrete"), rc.BipartiteRankBoost(3, step="exact")):
         model.fit(X_GOLDEN, Y_GOLDEN, qid=np.zeros(len(Y_GOLDEN)))
         np.testing.assert_array_equal(model.estimators_["threshold"], [0.5, 2.25, 2.75])
@@ -159,7 +159,7 @@ def test_the_worked_run():
         (0.90, 0.80, 0.058892, 0.994558, 0.405465, 0.980000, 0.100335),
     ],
 )
-def test_the_worked_bipartite_steps(a, b, mohri, mohri_left, exact, exact_left, third):
+def test_bipartite_steps_equal_those_by_hand(a, b, mohri, mohri_left, exact, exact_left, third):
     # One binary feature, that fires on a share a of the relevant and b of the other documents.
     x = np.r_[np.arange(100) < 100 * a, np.arange(100) < 100 * b].astype(float)[:, None]
     y = np.repeat([1, 0], 100)
@@ -312,7 +312,7 @@ def test_exact_bipartite_steps_are_rank_boost_on_all_pairs():
         np.testing.assert_allclose(listed.history_[name], bipartite.history_[name], rtol=1e-7)
 
 
-def test_the_weight_left_is_a_product():
+def test_the_remaining_weight_is_a_product():
     # F_RB = sum over i, j of exp(-(F_i - F_j)) = F_+ F_-, and the product of Z is F_RB / (m n).
     X, y = text_like(n=500, d=80, per_row=10)
     model = rc.BipartiteRankBoost(50).fit(X, y)
@@ -333,7 +333,7 @@ def test_after_an_exact_step_the_stump_has_no_edge_left():
     assert plus - minus == pytest.approx(0, abs=1e-12)
 
 
-def test_potentials_of_graded_labels():
+def test_potentials_of_graded_labels_by_hand():
     from rankcore._ext.pair_weights import LabelWeights
 
     scores = np.array([0.5, 0, 1])
@@ -446,7 +446,7 @@ def test_early_stopping_keeps_the_best_round():
         model.fit(X, y, qid=qid)
 
 
-def test_warm_start_goes_on():
+def test_warm_start_continues_the_fit():
     X, y, qid = graded(n=600, d=8)
     whole = rc.RankBoost(40).fit(X, y, qid=qid)
     model = rc.RankBoost(15, warm_start=True).fit(X, y, qid=qid)
@@ -500,7 +500,7 @@ def test_constant_features_teach_nothing():
 
 @pytest.mark.parametrize("select", ["edge", "normalizer"])
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_rows_without_an_entry(select, missing):
+def test_rows_without_an_entry_count_as_zeros(select, missing):
     X = sp.csr_array((4, 3))
     with pytest.warns(UserWarning, match="BipartiteRankBoost learned nothing"):
         model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
@@ -510,7 +510,7 @@ def test_rows_without_an_entry(select, missing):
     assert set(model.predict_rank(X)[[1, 3]]) == {1, 2}
 
 
-def test_bins():
+def test_bins_have_equal_counts_and_zero_its_own():
     rng = np.random.default_rng(0)
     x = np.r_[np.zeros(400), rng.normal(size=600)]
     y = np.r_[np.full(400, 600), np.argsort(np.argsort(x[400:]))]
@@ -569,12 +569,12 @@ def test_order_of_rows_and_kind_of_qid_do_not_matter():
         ({"eval_metric": "ndgc@10"}, "ndcg"),
     ],
 )
-def test_bad_parameters(params, message):
+def test_bad_parameters_are_rejected(params, message):
     with pytest.raises(ValueError, match=message):
         rc.RankBoost(**params).fit(X_GOLDEN, Y_GOLDEN, qid=np.zeros(len(Y_GOLDEN)))
 
 
-def test_bad_input():
+def test_bad_input_is_rejected():
     with pytest.raises(ValueError, match="infinity"):
         rc.RankBoost().fit([[1.0], [np.inf]], [0, 1], qid=[0] * 2)
     with pytest.raises(ValueError, match="no query has two documents"):

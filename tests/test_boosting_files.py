@@ -99,7 +99,7 @@ def test_edited_files_are_rejected_or_finite(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rankboost", "bipartite-rankboost"])
-def test_on_the_command_line(tmp_path, name):
+def test_the_command_trains_and_predicts(tmp_path, name):
     from typer.testing import CliRunner
 
     from rankcore.cli.app import app
@@ -122,7 +122,7 @@ def test_on_the_command_line(tmp_path, name):
     np.testing.assert_allclose(np.array(lines.split(), dtype=float), scores)
 
 
-def test_by_name():
+def test_learners_are_found_by_name():
     assert find_learner("rankboost").make(n_estimators=5).get_params()["n_estimators"] == 5
     assert isinstance(find_learner("bipartite-rankboost").make(), rc.BipartiteRankBoost)
 

@@ -116,7 +116,7 @@ def test_rounds_before_the_validation_set_are_measured_too(tmp_path):
     rc.load(tmp_path / "model")
 
 
-def test_nothing_stays_of_an_earlier_fit():
+def test_a_fit_forgets_an_earlier_fit():
     pd = pytest.importorskip("pandas")
     X, y, qid = graded()
     named = pd.DataFrame(X, columns=list("abcd"))
@@ -151,7 +151,7 @@ def test_callbacks_that_come_once_are_called_in_each_round():
     assert seen == [1, 2, 3, 4]
 
 
-def test_pairs_that_weigh_nothing():
+def test_pairs_of_weight_zero_are_rejected():
     X, _, _ = graded()
     weight = np.arange(len(X)) > 1
     with pytest.raises(ValueError, match="all pairs have weight 0"):
@@ -184,7 +184,7 @@ def test_the_unit_of_weights_does_not_matter(weight, balance):
 
 
 @pytest.mark.filterwarnings("error")
-def test_weights_that_vanish_beside_others():
+def test_weights_that_vanish_beside_others_are_rejected():
     X, y, qid = graded()
     weight = np.where(qid == 0, 1e-200, 1.0)
     within = np.where(qid == 0, 5e-324, 1.0)
@@ -198,7 +198,7 @@ def test_weights_that_vanish_beside_others():
     np.testing.assert_allclose(model.estimators_["alpha"], other.estimators_["alpha"])
 
 
-def test_going_on_after_the_end_adds_nothing():
+def test_warm_start_after_convergence_adds_nothing():
     X, y = np.arange(60.0)[:, None], np.arange(60)
     for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "discrete")]:
         model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(
@@ -216,7 +216,7 @@ def test_going_on_after_the_end_adds_nothing():
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_going_on_with_scores_far_apart(listed):
+def test_warm_start_with_scores_far_apart_equals_one_fit(listed):
     X = np.arange(60.0)[:, None]
     y = np.arange(60) // 10
     pairs = np.argwhere(y[:, None] > y)
@@ -232,7 +232,7 @@ def test_going_on_with_scores_far_apart(listed):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("listed", [False, True])
-def test_going_on_where_everything_is_wrong(listed):
+def test_warm_start_on_opposite_labels_is_rejected(listed):
     X, y = np.arange(60.0)[:, None], np.arange(60)
     model = rc.RankBoost(55, step="discrete", smoothing=0.0, warm_start=True, max_bins=None).fit(
         X, y, qid=np.zeros(len(y))
@@ -310,20 +310,20 @@ def test_columns_that_are_ruled_out_do_not_matter_where_weights_fall_fast(
     np.testing.assert_array_equal(model.estimators_, plain.estimators_)
 
 
-def test_more_rows_than_can_be_numbered(monkeypatch):
+def test_too_many_rows_are_rejected(monkeypatch):
     X, y, _ = graded()
     monkeypatch.setattr("rankcore.boosting._binning.MAX_ROWS", len(X) - 1)
     with pytest.raises(ValueError, match="boosting supports at most 89 rows; found 90"):
         rc.RankBoost().fit(X, y, qid=np.zeros(len(y)))
 
 
-def test_a_stump_on_no_pair_takes_no_step():
+def test_a_stump_that_orders_no_pair_takes_no_step():
     from rankcore.boosting._stump_rounds import MAX_STEP, _half_log
 
     assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, MAX_STEP, -MAX_STEP]
 
 
-def test_memory_of_labels_that_all_differ():
+def test_memory_of_distinct_labels_is_linear():
     rng = np.random.default_rng(0)
     n = 30000
     X, y = rng.normal(size=(n, 2)), rng.permutation(n).astype(float)
@@ -383,7 +383,7 @@ def test_warm_start_wants_the_same_columns():
         ({"missing": "zero"}, "missing differs from what this model started with"),
     ],
 )
-def test_what_warm_start_rejects(change, message):
+def test_warm_start_rejects_changed_parameters(change, message):
     X, y, qid = graded()
     model = rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).set_params(**change)
     with pytest.raises(ValueError, match=message):
@@ -424,7 +424,7 @@ def test_verbose_prints_every_so_many_rounds(capsys):
     )
 
 
-def test_make_bipartite_has_the_shape_and_the_share_it_says():
+def test_make_bipartite_has_the_requested_shape_and_fraction():
     X, y = rc.datasets.make_bipartite(400, 300, mean_nnz=20, relevant=0.2, random_state=0)
     assert X.shape == (400, 300)
     assert X.has_canonical_format

@@ -11,7 +11,7 @@ ALL = np.array([(i, j) for i in range(3) for j in (3, 4)])
 EVEN = np.full(6, 1 / 6)
 
 
-def test_a_single_step():
+def test_a_single_step_equals_the_reference():
     h = plain.fires(F[:, 0], 1.75, 0)
     plus, minus = plain.epsilons(EVEN, ALL, h)
     assert (plus, minus) == pytest.approx((1 / 3, 1 / 6))
@@ -26,7 +26,7 @@ def test_a_single_step():
     assert plus - minus == pytest.approx(0, abs=1e-15)
 
 
-def test_a_run_of_three_rounds():
+def test_three_rounds_equal_the_reference():
     X = np.array([3, 1, 2, 2.5, 0])[:, None]
     thresholds = [plain.midpoints(X[:, 0])]
     rounds, scores = plain.boost(X, ALL, EVEN, 3, thresholds, "discrete", smoothing=1 / 12)
@@ -51,7 +51,7 @@ def test_missing_values_take_the_better_side():
         np.testing.assert_allclose(np.abs(found), edges, atol=1e-12)
 
 
-def test_potentials_of_graded_labels():
+def test_potentials_of_graded_labels_equal_the_reference():
     pairs, D = plain.label_pairs([2, 1, 0])
     scores = np.array([0.5, 0, 1])
     D, Z = plain.reweigh(D, pairs, scores, 1.0)

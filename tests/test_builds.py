@@ -169,7 +169,7 @@ def test_kernels_are_not_imported_where_an_assumption_does_not_hold(tmp_path):
         ((3, 14), 0, {"PYODIDE": "1"}, None, []),
     ],
 )
-def test_abi_of_each_interpreter(version, threaded, environment, tag, macros, small):
+def test_each_interpreter_gets_its_abi(version, threaded, environment, tag, macros, small):
     env = {name: value for name, value in os.environ.items() if not name.startswith("RANKCORE")}
     asked = json.dumps([version, threaded])
     said = json.loads(

@@ -160,7 +160,7 @@ def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging, rc.OAPVoting])
-def test_votes_in_c(library, tmp_path, learner, output):
+def test_voted_ranks_in_c_are_pythons(library, tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(X), model.project(X)
@@ -179,7 +179,7 @@ def test_votes_in_c(library, tmp_path, learner, output):
         (rc.KernelCuSumRank, {"tie_break": "low", "kernel": "poly", "degree": 3}),
     ],
 )
-def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
+def test_ties_and_decisions_in_c_are_pythons(library, tmp_path, learner, params):
     rows = np.round(X)  # integers, of which many scores are equal
     model = learner.published(**params).fit(rows, Y)
     rc.save(model, tmp_path / "m")
@@ -210,7 +210,7 @@ if "clip" in MaxAbsScaler().get_params():
 )
 @pytest.mark.parametrize("learner", [rc.PRank(), rc.RankBoost(20)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
+def test_scaled_rows_score_in_c_as_in_python(library, tmp_path, scaler, forms, learner, dtype):
     if dtype == np.float32 and parse_version(sklearn.__version__) < parse_version("1.9"):
         pytest.skip("scikit-learn before 1.9 rounds scaled float32 values otherwise")
     for form in forms:
@@ -279,7 +279,7 @@ def test_steps_that_only_python_opens_are_rejected_with_the_reason(library, tmp_
     assert b"only rankcore.load in Python opens" in library.rankcore_message(UNSUPPORTED)
 
 
-def test_probabilities_behind_a_scaler(library, tmp_path):
+def test_probabilities_of_scaled_rows_in_c_are_pythons(library, tmp_path):
     models = []
     for scaler in StandardScaler(), MinMaxScaler(clip=True):
         models.append(rc.CalibratedOrdinal(make_pipeline(scaler, rc.PRank(random_state=0))))
@@ -301,7 +301,7 @@ def test_probabilities_behind_a_scaler(library, tmp_path):
         ([False, True], ["0", "1"]),
     ],
 )
-def test_labels_and_names(library, tmp_path, classes, labels):
+def test_labels_and_names_in_c_are_pythons(library, tmp_path, classes, labels):
     pandas = pytest.importorskip("pandas")
     names = ["höhe", "größe", "", "d", "e"]
     y = np.array(classes)[Y % len(classes)]
@@ -694,7 +694,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "other_languages" / "python" 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the example is not beside the tests")
 @pytest.mark.parametrize("learner", [rc.PRank(random_state=0), rc.RankBoost(20)], ids=str)
-def test_example_in_python(built, tmp_path, learner):
+def test_the_example_in_python_runs(built, tmp_path, learner):
     """The other languages: tests/elsewhere/test_languages.py."""
     command = [sys.executable, "-S", EXAMPLE, built, tmp_path / "m"]
     queries = {"qid": QID} if isinstance(learner, rc.RankBoost) else {}
@@ -789,7 +789,7 @@ def test_config_command_says_what_it_takes(capsys):
     assert config("--version") == rc.__version__
 
 
-def test_versions_are_one():
+def test_versions_of_headers_and_package_are_equal():
     path = Path(config("--pkgconfigdir")) / "rankcore.pc"
     lines = dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
     assert lines["Version"] == rc.__version__
@@ -873,7 +873,7 @@ def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_a_kernel_learner_standardises(library, tmp_path, kernel, form, dtype):
+def test_kernel_models_standardise_rows_in_c_as_in_python(library, tmp_path, kernel, form, dtype):
     columns = X * [1, 1e4, 1e-3, 1, 1] + [0, 1e8, 0, -3, 5]
     for learner in (rc.KernelPRank, rc.KernelCuSumRank):
         model = learner(kernel, random_state=0).fit(columns, Y)

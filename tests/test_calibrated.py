@@ -75,7 +75,7 @@ def test_cumulative_logits_are_the_most_likely(seed, k, weighted):
     assert np.abs(slopes).max() < 1e-4 * max(1.0, found.slope, abs(found.thresholds).max())
 
 
-def test_probabilities_of_cumulative_logits():
+def test_probabilities_of_cumulative_logits_keep_both_tails():
     found = fit_cumulative(np.array([0.0, 1, 2, 3]), np.array([0, 1, 0, 1], np.int32), 2, None)
     far = 800 / found.slope
     # Far out on both sides: no 0 / 0, and the smaller one is not lost.
@@ -135,7 +135,7 @@ def test_sets_grow_towards_the_more_probable_rank(counts):
     assert_allclose(before_each(p[None])[0], plain_before(p), rtol=1e-12, atol=0)
 
 
-def test_conformal_quantile():
+def test_conformal_quantile_has_values_by_hand():
     scores = np.arange(1.0, 20)[::-1]
     assert conformal_quantile(scores, 0.9) == 18  # the 18th of 19: 20 * .9
     assert conformal_quantile(scores, 0.95) == 19
@@ -233,7 +233,7 @@ PIPED = make_pipeline(StandardScaler(), rc.PRank(random_state=0))
 
 @walk([*with_defaults(ONLINE), PIPED])
 @pytest.mark.parametrize(("method", "k"), [("cumulative", 4), ("isotonic", 2)])
-def test_every_ordinal_learner(learner, method, k):
+def test_every_ordinal_learner_is_calibrated(learner, method, k):
     X, y = problem(k=k)
     model = rc.CalibratedOrdinal(learner, method=method).fit(X[:400], y[:400])
     table = model.predict_proba(X[400:])
@@ -288,7 +288,7 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     )
 
 
-def test_of_ranks_that_cost_the_same_to_rounding_the_lowest_is_predicted():
+def test_the_lowest_of_ranks_with_equal_costs_is_predicted():
     from rankcore._ext.calibration import cheapest_ranks
 
     costs = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
@@ -310,7 +310,7 @@ def test_a_frozen_learner_is_not_fitted_again():
     assert model.score(X[300:], y[300:]) > -1
 
 
-def test_strings_weights_and_names():
+def test_string_labels_weights_and_feature_names_are_passed_on():
     pandas = pytest.importorskip("pandas")
     X, y = problem()
     names = np.array(["", "bad", "poor", "fair", "good", "best"])
@@ -324,7 +324,7 @@ def test_strings_weights_and_names():
     assert doubled.predict_proba(X)[:, :2].sum() > 1.3 * numbers.predict_proba(X)[:, :2].sum()
 
 
-def test_searches_and_failures():
+def test_searches_run_and_failed_fits_change_nothing():
     X, y = problem(200)
     search = GridSearchCV(
         rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=3),
@@ -531,7 +531,7 @@ def test_damaged_probabilities_are_rejected(tmp_path):
     refused(isotonic, "array knots must ascend", knots=isotonic.curves_.knots[::-1].copy())
 
 
-def test_brier_and_log_loss_as_scikit_learn():
+def test_brier_and_log_loss_equal_scikit_learn():
     from sklearn.metrics import log_loss
 
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ def people(authors):
     return authors and all({"family-names", "name"} & one.keys() for one in authors)
 
 
-def test_required_keys():
+def test_citation_file_has_the_required_keys():
     assert {"cff-version", "message", "title", "authors"} <= FOUND.keys()
     assert FOUND["cff-version"] == "1.2.0"
     assert FOUND["type"] == "software"
@@ -69,5 +69,5 @@ def test_bibtex_equals_the_citation_file():
         assert names == [author["family-names"] for author in one["authors"]]
 
 
-def test_the_readme_links_it():
+def test_the_readme_links_the_citation():
     assert "docs/citing.md" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -112,7 +112,7 @@ def large(tmp_path_factory):
 # ---------------------------------------------------------------- train and info
 
 
-def test_train_summary(stars, tmp_path):
+def test_train_prints_a_summary(stars, tmp_path):
     path = tmp_path / "model"
     out = succeed("train", stars, "-o", path, "--model", "prank-published")
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -127,7 +127,7 @@ def test_train_summary(stars, tmp_path):
     assert lines[7] == f"path {path}"
 
 
-def test_train_json(stars, tmp_path):
+def test_train_writes_json(stars, tmp_path):
     options = ["--model", "prank-published", "--epochs", 2, "--json"]
     out = succeed("train", stars, "-o", tmp_path / "model", *options)
     assert '"classes": [1, 2, 3]' in out  # not 1.0, which equals 1 below
@@ -144,7 +144,7 @@ def test_train_json(stars, tmp_path):
     }
 
 
-def test_info_json(model):
+def test_info_writes_json(model):
     facts = json.loads(succeed("info", model, "--json"))
     assert facts["params"].pop("random_state") == 0
     assert facts["params"]["max_iter"] == 2
@@ -161,7 +161,7 @@ def test_info_json(model):
     }
 
 
-def test_info_of_averaged_model(stars, tmp_path):
+def test_info_reports_an_averaged_model(stars, tmp_path):
     # Means over the eight states of the worked example.
     path = tmp_path / "model"
     succeed(
@@ -182,7 +182,7 @@ def test_info_of_averaged_model(stars, tmp_path):
     assert list(facts["largest_weights"]) == ["2", "1"]
 
 
-def test_info_for_people(model):
+def test_info_prints_a_readable_table(model):
     lines = [" ".join(line.split()) for line in succeed("info", model).splitlines()]
     assert "learner PRank" in lines
     assert "thresholds 0, 1" in lines
@@ -247,7 +247,7 @@ def test_shuffling_repeats_by_default(large, tmp_path):
     np.testing.assert_array_equal(a.coef_, b.coef_)
 
 
-def test_features_of_zero_at_the_end(stars, tmp_path):
+def test_trailing_features_of_zero_are_kept(stars, tmp_path):
     path = tmp_path / "model"
     succeed("train", stars, "-o", path, "--model", "prank-published", "--features", 5)
     assert json.loads(succeed("info", path, "--json"))["features"] == 5
@@ -257,7 +257,7 @@ def test_features_of_zero_at_the_end(stars, tmp_path):
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, *MORE_LEARNERS], ids=lambda learner: learner.name)
-def test_every_listed_learner(learner, large, tmp_path):
+def test_every_listed_learner_trains_and_predicts(learner, large, tmp_path):
     data, path = large[0], tmp_path / "model"
     succeed("train", data, "-o", path, "--model", learner.name, "--epochs", 2)
     assert type(rc.load(path)).__name__ == learner.estimator
@@ -287,7 +287,7 @@ def test_predictions_equal_those_of_the_api(kind, stream, tmp_path):
     assert [float(line) for line in scores.splitlines()] == expected.project(X).tolist()
 
 
-def test_scores_of_several_outputs(tmp_path):
+def test_scores_of_several_outputs_are_columns(tmp_path):
     X, y = make_examples(60, 5)
     model = rc.MulticlassPerceptron(random_state=0).fit(X, y)
     rc.save(model, tmp_path / "model")
@@ -307,7 +307,7 @@ def test_compared_models_have_the_same_names_of_features(stars, tmp_path):
     assert f"{first} and {second} have features of different names" in message
 
 
-def test_predict_into_a_file(model, stars, tmp_path):
+def test_predict_writes_to_a_file(model, stars, tmp_path):
     assert succeed("predict", model, stars, "-o", tmp_path / "labels") == ""
     assert (tmp_path / "labels").read_bytes() == b"3\n1\n2\n3\n"
 
@@ -341,7 +341,7 @@ def test_labels_are_printed_as_users_write_them(labels, printed, tmp_path):
     assert out.splitlines() == printed
 
 
-def test_fractional_labels_in_a_file(tmp_path):
+def test_fractional_labels_in_a_file_are_learned(tmp_path):
     text = STARS.replace("2 qid", "2.5 qid")
     out = succeed(
         "train", "-", "-o", tmp_path / "model", "--model", "prank-published", "--json", stdin=text
@@ -349,7 +349,7 @@ def test_fractional_labels_in_a_file(tmp_path):
     assert json.loads(out)["classes"] == [1.0, 2.5, 3.0]
 
 
-def test_zero_based_files(tmp_path):
+def test_zero_based_files_are_read(tmp_path):
     X, y = make_examples(60, seed=4)
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y, first=0))
@@ -427,7 +427,7 @@ def test_rankers_need_queries(stars, tmp_path):
 # ---------------------------------------------------------------- evaluate
 
 
-def test_evaluate_against_plain_python(tmp_path):
+def test_evaluate_equals_plain_python(tmp_path):
     X, y = make_examples(101, seed=5)
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y))
@@ -454,7 +454,7 @@ def test_evaluate_counts_ranks_not_label_differences(tmp_path):
     assert (facts["rank_loss"], facts["accuracy"], facts["within_1_rank"]) == (0.5, 0.5, 1.0)
 
 
-def test_evaluate_for_people(model, stars):
+def test_evaluate_prints_a_readable_table(model, stars):
     lines = [" ".join(line.split()) for line in succeed("evaluate", model, stars).splitlines()]
     assert lines[0] == "examples 4"
     assert lines[1] == "rank loss 0"
@@ -497,7 +497,7 @@ def test_evaluate_rejects_unknown_labels(model):
         ("\x00\x01\x02", "data, line 1: cannot read"),
     ],
 )
-def test_malformed_data(text, expected, tmp_path, monkeypatch):
+def test_malformed_data_are_named(text, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("data").write_text(text)
     assert expected in fail("train", "data", "-o", "model", "--model", "prank-published")
@@ -563,7 +563,7 @@ def test_missing_values_are_reported_by_all_ways_to_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_damaged_archive(pack, tmp_path):
+def test_damaged_archives_are_named(pack, tmp_path):
     content = pack(as_svmlight(*make_examples(100, seed=6)).encode())
     message = fail(
         "train",
@@ -593,7 +593,7 @@ def test_damaged_archive(pack, tmp_path):
         (["--set", "random_state=[1, 2]"], "random_state=[1, 2] cannot be written"),
     ],
 )
-def test_wrong_parameters(options, expected, stars, tmp_path):
+def test_wrong_parameters_are_rejected(options, expected, stars, tmp_path):
     assert expected in fail(
         "train", stars, "-o", tmp_path / "model", "--model", "prank-published", *options
     )
@@ -633,7 +633,7 @@ def test_wrong_files_are_no_models(model, stars, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_more_features_than_the_model(command, model):
+def test_rows_with_more_features_than_the_model_are_rejected(command, model):
     message = fail(command, model, "-", stdin="3 1:1 7:1\n")
     assert message == f"standard input must have at most 2 features, as {model}; found 7"
 
@@ -662,7 +662,7 @@ def test_a_failed_training_keeps_the_old_model(model, tmp_path):
         ["predict", "model"],
     ],
 )
-def test_usage_errors(args):
+def test_usage_errors_end_with_status_2(args):
     result = run(*args)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -690,7 +690,7 @@ def test_warnings_take_one_line(stars, tmp_path):
     assert result.stdout.startswith("model")
 
 
-def test_find_learner():
+def test_learners_are_found_by_name():
     assert find_learner("prank-published").make(max_iter=3).get_params()["average"] is False
     with pytest.raises(ValueError, match="did you mean prank-published"):
         find_learner("prank-publish")
@@ -714,7 +714,7 @@ def test_processes_end_with_the_right_status(stars, tmp_path):
     assert version.stdout.split() == [b"rankcore", rc.__version__.encode()]
 
 
-def test_without_the_extra(tmp_path):
+def test_missing_extra_names_the_package_to_install(tmp_path):
     for module in ["typer", "rich"]:
         code = (
             f"import sys; sys.modules[{module!r}] = None; from rankcore.cli.app import main; main()"
@@ -757,7 +757,7 @@ def test_a_pipe_closed_before_the_first_line_is_quiet(model):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a single process")
-def test_interrupting(large, tmp_path):
+def test_ctrl_c_ends_with_status_130(large, tmp_path):
     command = command_of("train", large[0], "-o", tmp_path / "model", "--model", "prank-published")
     options = ["--epochs", "1000000", "--set", "verbose=1"]
     with subprocess.Popen(
@@ -774,7 +774,7 @@ def test_interrupting(large, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_progress_without_a_terminal(large, tmp_path):
+def test_progress_is_silent_without_a_terminal(large, tmp_path):
     forced = {**os.environ, "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
     result = spawn(
         "train",
@@ -792,7 +792,7 @@ def test_no_progress_without_a_terminal(large, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 @pytest.mark.parametrize("quiet", [False, True])
-def test_progress_on_a_terminal(quiet, large, tmp_path):
+def test_progress_is_shown_on_a_terminal(quiet, large, tmp_path):
     import pty
 
     ours, theirs = pty.openpty()
@@ -838,7 +838,7 @@ def test_commands_do_not_overwrite_their_input(stars, model, tmp_path):
     assert (stars.read_bytes(), model.read_bytes()) == before
 
 
-def test_a_link_that_leads_back_to_itself(stars, model, tmp_path):
+def test_a_circular_link_is_an_error(stars, model, tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     assert "leads back to itself" in fail("train", stars, "-o", loop, "--model", "prank-published")
@@ -887,7 +887,7 @@ def test_unsaveable_parameters_are_rejected_before_training(stars, tmp_path, mon
 
 @pytest.mark.skipif(os.name == "nt", reason="file descriptors are closed otherwise")
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
-def test_closed_standard_streams(model, stars, closed):
+def test_closed_standard_streams_cause_no_traceback(model, stars, closed):
     def close():
         for number in closed:
             os.close(number)

@@ -56,7 +56,7 @@ def values(text):
     return {(name.strip(), query): float(value) for name, query, value in rows}
 
 
-def test_lines_of_trec_eval(files):
+def test_lines_are_those_of_trec_eval(files):
     found = succeed(files / "mine.run", files / "qrels", "-m", "map", "-m", "P.1,2", "-q")
     assert values(found) == {
         # a at 2 of two relevant ones; z stands above a, for its id is greater; nothing relevant.
@@ -107,7 +107,7 @@ def test_a_report_as_trec_eval_prints_it(files):
     assert queries == sorted(queries, key=lambda query: (query == "all", query))
 
 
-def test_levels_and_conventions(files):
+def test_levels_and_conventions_are_those_of_the_function(files):
     options = ["-m", "recip_rank", "-l", "2"]
     assert values(succeed(files / "mine.run", files / "qrels", *options))["recip_rank", "all"] == (
         pytest.approx(0.5 / 3, abs=1e-4)
@@ -117,7 +117,7 @@ def test_levels_and_conventions(files):
     assert found == pytest.approx((0.5 + 0.5 + 1) / 3, abs=1e-4)  # z comes first
 
 
-def test_compressed_runs_and_judgments_from_standard_input(files):
+def test_compressed_runs_and_piped_judgments_are_read(files):
     packed = files / "packed"
     packed.write_bytes(gzip.compress(RUN.encode()))
     expected = succeed(files / "mine.run", files / "qrels")
@@ -126,7 +126,7 @@ def test_compressed_runs_and_judgments_from_standard_input(files):
     assert "\nmap " in expected
 
 
-def test_comparison(files):
+def test_comparison_is_that_of_the_function(files):
     arguments = [files / "best.run", files / "qrels", "-m", "map", "--compare", files / "mine.run"]
     text = succeed(*arguments).splitlines()
     assert text[0] == "file                  \tall\tbest.run"
@@ -178,7 +178,7 @@ def test_run_from_a_pipe_is_rejected(files):
     assert "is a pipe" in result.stderr
 
 
-def test_ohsumed_as_pytrec_eval(tmp_path):
+def test_ohsumed_measures_equal_pytrec_eval(tmp_path):
     data = DATA / "ohsumed-letor3"
     if not data.is_dir():
         pytest.skip(f"no data in {data}; set RANKCORE_DATA")

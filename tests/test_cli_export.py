@@ -42,7 +42,7 @@ def test_c_is_the_default_and_has_a_name(files, tmp_path):
     assert "double stars_score(const double *x);" in (tmp_path / "m.h").read_text()
 
 
-def test_a_scaled_model(files, tmp_path):
+def test_a_scaled_model_is_exported(files, tmp_path):
     _, data, names = files
     succeed("train", data, "-o", tmp_path / "s.rankcore", "--scale", "auto", "--quiet")
     out = succeed(

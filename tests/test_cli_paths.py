@@ -122,7 +122,7 @@ LINKS = ["none", "dots", "symbolic", "both symbolic", "hard", "chain"]
     ("name", "written", "other", "link"),
     [(*pair, link) for pair, link in zip(sorted(pairs()), cycle(LINKS), strict=False)],
 )
-def test_no_pair_is_one_file(name, written, other, link, tmp_path):
+def test_input_and_output_must_differ(name, written, other, link, tmp_path):
     there = tmp_path / "there.c"
     dump_letor(X, Y, there)
     before = there.read_bytes()
@@ -180,7 +180,7 @@ def test_companion_files_are_checked(model, tmp_path):
     assert model.read_bytes() == before
 
 
-def test_files_of_patterns_and_directories(tmp_path):
+def test_patterns_and_directories_are_checked(tmp_path):
     for name in ["a.txt", "b.txt"]:
         dump_letor(X, Y, tmp_path / name)
     assert "is read by" in fails("train", tmp_path / "*.txt", "-o", tmp_path / "b.txt")

@@ -85,7 +85,7 @@ def test_patience_is_a_fifth_of_the_rounds(model, settings, patience, parts, tmp
 
 # The second makes 20 passes with max_iter="auto".
 @pytest.mark.parametrize(("model", "patience"), [("prank", 2), ("kernel-prank", 4)])
-def test_held_out_labels(model, patience, labels, tmp_path):
+def test_held_out_labels_end_training(model, patience, labels, tmp_path):
     arguments = ["--valid", labels / "valid", "-m", "rank_loss", "--json", "--scale", "standard"]
     arguments += ["--model", model]
     out = json.loads(succeed("train", labels / "train", "-o", tmp_path / "m", *arguments))
@@ -107,7 +107,7 @@ def test_several_files_are_one(parts, tmp_path):
     assert "bare has lines without qid:, and other files have it" in message
 
 
-def test_a_file_of_parameters(parts, tmp_path):
+def test_parameters_are_read_from_a_file(parts, tmp_path):
     file = tmp_path / "params.toml"
     file.write_text('model = "ranksvm"\nC = 0.5\nmax_iter = 7\n')
     arguments = ["--params", file, "--set", "C=2.0"]
@@ -124,7 +124,7 @@ def test_a_file_of_parameters(parts, tmp_path):
         assert message in fail("train", parts / "train", "-o", tmp_path / "x", "--params", file)
 
 
-def test_runs_of_a_model(parts, tmp_path):
+def test_runs_of_a_model_are_written(parts, tmp_path):
     succeed("train", parts / "train", "-o", tmp_path / "mine.rankcore")
     succeed("predict", tmp_path / "mine.rankcore", parts / "valid", "--run", tmp_path / "run")
     written = read_run(tmp_path / "run")
@@ -145,7 +145,7 @@ def test_runs_of_a_model(parts, tmp_path):
     assert "no other output" in message
 
 
-def test_predictions_beside_their_lines(labels, tmp_path):
+def test_predictions_are_written_beside_their_lines(labels, tmp_path):
     succeed("train", labels / "train", "-o", tmp_path / "m")
     plain = succeed("predict", tmp_path / "m", labels / "valid").splitlines()
     beside = succeed("predict", tmp_path / "m", labels / "valid", "--with-input").splitlines()
@@ -154,7 +154,7 @@ def test_predictions_beside_their_lines(labels, tmp_path):
     assert "name a file" in fail("predict", tmp_path / "m", "-", "--with-input", stdin="1 1:1\n")
 
 
-def test_two_models_compared(parts, tmp_path):
+def test_two_models_are_compared_by_query(parts, tmp_path):
     for name in ("ranksvm", "pairwise"):
         succeed("train", parts / "train", "-o", tmp_path / name, "--model", name)
     arguments = ["evaluate", tmp_path / "ranksvm", parts / "valid", "-m", "map"]
@@ -176,7 +176,7 @@ def test_two_models_compared(parts, tmp_path):
     assert per_query[1].split("\t")[0] == "61"
 
 
-def test_two_models_of_labels_compared(labels, tmp_path):
+def test_two_models_of_labels_are_compared_by_row(labels, tmp_path):
     for name in ("prank", "widrow-hoff"):
         succeed("train", labels / "train", "-o", tmp_path / name, "--model", name)
     arguments = ["evaluate", tmp_path / "prank", labels / "valid", "--compare"]
@@ -188,7 +188,7 @@ def test_two_models_of_labels_compared(labels, tmp_path):
     assert np.sign(better - worse) == -np.sign(contrast["difference"])  # a loss
 
 
-def test_cross_validation(parts, labels):
+def test_cross_validation_is_that_of_the_function(parts, labels):
     out = json.loads(
         succeed("cv", parts / "train", "--model", "ranksvm", "-m", "map", "--folds", 4, "--json")
     )
@@ -212,7 +212,7 @@ def test_folds_are_described(parts, labels, monkeypatch):
         assert re.search(rf"\b{unit}\b.* of each", shown.replace("\n", " "))
 
 
-def test_the_experiment_of_the_guide(tmp_path, monkeypatch):
+def test_the_experiment_of_the_guide_runs(tmp_path, monkeypatch):
     """The five commands of docs/command_line.md, on the data they name, with less time to tune."""
     data = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     folder = data / "ohsumed-letor3"
@@ -241,7 +241,7 @@ def test_the_experiment_of_the_guide(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_probabilities_of_ranks(labels, tmp_path, method, scale):
+def test_probabilities_of_ranks_are_those_of_python(labels, tmp_path, method, scale):
     succeed(
         *("train", labels / "train", "-o", tmp_path / "m", "--model", "cusum"),
         *("--calibrate", method, "--scale", scale, "--seed", 3, "--set", "C=0.5"),
@@ -270,7 +270,7 @@ def test_probabilities_of_ranks(labels, tmp_path, method, scale):
     assert facts["ranked_probability_score"] == pytest.approx(plain, rel=1e-12)
 
 
-def test_a_scaler_that_centres_within_a_calibrated_learner(labels, tmp_path):
+def test_a_calibrated_learner_may_hold_a_centring_scaler(labels, tmp_path):
     X, y, _ = load(labels / "train", None)
     learner = make_pipeline(StandardScaler(), rc.PRank(random_state=0))
     model = rc.CalibratedOrdinal(learner, random_state=0).fit(X.toarray(), y)

@@ -151,7 +151,7 @@ def test_held_out_rows_are_measured_as_in_memory(model, scale, folder, tmp_path,
             assert model_bytes(tmp_path / "model") == model_bytes(tmp_path / "memory")
 
 
-def test_the_cache_command(folder, tmp_path):
+def test_the_cache_command_writes_a_cache(folder, tmp_path):
     facts = succeed("cache", folder / "queries.txt", "-o", tmp_path / "rows", "--float32", "--json")
     assert facts["examples"] == 300
     assert facts["in_queries"]

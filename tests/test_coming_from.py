@@ -70,12 +70,12 @@ def unknown(text):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_keywords_of_ours_exist(path):
+def test_keywords_of_rankcore_exist(path):
     wrong, _ = unknown(path.read_text(encoding="utf-8"))
     assert not wrong
 
 
-def test_keywords_are_looked_at():
+def test_keywords_in_the_table_are_checked():
     seen = sum(unknown(path.read_text(encoding="utf-8"))[1] for path in PAGES)
     assert seen >= 20
     assert unknown("`rc.RankSVM(D=0.1)`") == (["rc.RankSVM(D=)"], 1)

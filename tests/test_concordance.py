@@ -38,7 +38,7 @@ def scattered(queries):
 # ---------------------------------------------------------------- golden numbers
 
 
-def test_golden_auc():
+def test_auc_has_the_golden_values():
     # By hand: 8 of 12 pairs in order, 2 tied.
     labels, scores = [1, 1, 1, 1, 0, 0, 0], [0.9, 0.5, 0.5, 0.3, 0.5, 0.4, 0.1]
     assert auc_score(labels, scores, ties="pessimistic") == 8 / 12
@@ -46,7 +46,7 @@ def test_golden_auc():
     assert auc_score(labels, scores, ties="optimistic") == 10 / 12
 
 
-def test_golden_margin_loss():
+def test_margin_loss_has_the_golden_values():
     values = [margin_loss([1, 0], [d, 0], 0.5) for d in (-1, 0, 0.25, 0.5, 1)]
     assert values == [1, 1, 0.5, 0, 0]
 
@@ -62,7 +62,7 @@ def test_golden_margin_loss():
         ("dcg", 0.043839, 0.285310),
     ],
 )
-def test_golden_position_losses(w, swapped, reverse):
+def test_position_losses_have_the_golden_values(w, swapped, reverse):
     labels = [5, 4, 3, 2, 1]
     # The documents stand at positions 2, 1, 4, 3, 5; then the other way round. Six digits given.
     assert weighted_ranking_loss(labels, [4, 5, 2, 3, 1], w) == pytest.approx(swapped, abs=5e-7)
@@ -76,7 +76,7 @@ def test_golden_position_losses(w, swapped, reverse):
 @pytest.mark.parametrize("huge", [False, True])
 @given(data=judged(), rel=st.sampled_from([-1.0, 0, 0.5, 1, 2.5]))
 @settings(deadline=None)
-def test_auc_pair_by_pair(huge, ties, data, rel):
+def test_auc_equals_a_loop_over_pairs(huge, ties, data, rel):
     labels, scores = data
     expected = reference.auc(labels, scores, rel, ties)
     with mock.patch.multiple(auc_module, _HUGE=1 if huge else 1 << 60, _BLOCK=7):
@@ -87,7 +87,7 @@ def test_auc_pair_by_pair(huge, ties, data, rel):
 @pytest.mark.parametrize("huge", [False, True])
 @given(data=judged(), seed=st.integers(0, 99), scale=st.sampled_from([1.0, 1e-200, 1e200]))
 @settings(deadline=None)
-def test_weighted_auc_pair_by_pair(huge, data, seed, scale):
+def test_weighted_auc_equals_a_loop_over_pairs(huge, data, seed, scale):
     labels, scores = data
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 3, len(labels)) * rng.random(len(labels)) * scale
@@ -106,7 +106,7 @@ def test_weighted_auc_pair_by_pair(huge, data, seed, scale):
 
 @given(data=judged())
 @settings(deadline=None)
-def test_identities_of_auc_and_misranking(data):
+def test_auc_and_misranking_are_consistent(data):
     labels, scores = data
     binary = [float(label >= 1) for label in labels]
     low, half, high = (
@@ -124,7 +124,7 @@ def test_identities_of_auc_and_misranking(data):
     assert ones == half
 
 
-def test_auc_of_many_rows_as_scikit_learn():
+def test_auc_of_many_rows_equals_scikit_learn():
     roc_auc_score = pytest.importorskip("sklearn.metrics").roc_auc_score
     rng = np.random.default_rng(0)
     n = 150_000
@@ -153,7 +153,7 @@ def test_auc_of_many_rows_as_scikit_learn():
         )
 
 
-def test_auc_takes_any_numbers():
+def test_auc_accepts_any_numbers():
     labels, scores = np.array([0, 1, 1, 0]), np.array([1, 3, 2, 2])
     for y_type in (bool, np.int8, np.uint64, np.float16, np.float32, ">f8"):
         for s_type in (np.int8, np.uint16, np.float32, np.longdouble, ">i4"):
@@ -165,7 +165,7 @@ def test_auc_takes_any_numbers():
     assert auc_score(labels.tolist(), tuple(scores)) == 0.875
 
 
-def test_auc_without_one_of_the_classes():
+def test_auc_with_one_class_is_undefined():
     for labels in ([1, 1], [0, 0], [1]):
         scores = range(len(labels))
         assert math.isnan(auc_score(labels, scores))
@@ -203,7 +203,7 @@ def test_auc_without_one_of_the_classes():
         ({"query_weight": [1, 1]}, "query_weight"),
     ],
 )
-def test_auc_rejects(options, message):
+def test_auc_rejects_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
         auc_score([0, 1, 0], [1, 2, 3], **options)
 
@@ -250,7 +250,7 @@ def test_bad_labels_and_scores_are_named(measure):
 @pytest.mark.parametrize("measure", MEASURES)
 @given(queries=st.lists(judged(15), min_size=1, max_size=5))
 @settings(max_examples=examples(30), deadline=None)
-def test_each_query_as_if_alone(measure, queries):
+def test_each_query_is_measured_as_if_alone(measure, queries):
     labels, scores, qid = scattered(queries)
     ids, values = measure(labels, scores, qid=qid, per_query=True)
     assert ids.tolist() == list(dict.fromkeys(qid))
@@ -274,7 +274,7 @@ def test_each_query_as_if_alone(measure, queries):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_weights_of_queries(measure):
+def test_weights_of_queries_weigh_their_values(measure):
     labels, scores, qid = [1, 0, 1, 0, 2, 1, 0], [1, 0, 0, 1, 1, 3, 2], [1, 1, 2, 2, 3, 3, 3]
     values = measure(labels, scores, qid=qid, per_query=True)[1]
     found = measure(labels, scores, qid=qid, query_weight=[1, 0, 3])

@@ -96,7 +96,7 @@ def test_a_kernel_learner_does_not_name_itself():
     ],
     ids=["published", "published ensemble", "votes", "class weights", "weights"],
 )
-def test_fits_that_are_not_measured(given):
+def test_no_constant_is_named_for_presets_votes_and_weights(given):
     assert not messages(given.pop("learner"), *curved(), **given)
 
 

@@ -55,7 +55,7 @@ def close(a, b):
 
 @pytest.mark.parametrize("model", [*LINEAR, *BOOSTED], ids=name)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix, np.float32])
-def test_they_add_up_to_the_score(model, form):
+def test_contributions_add_up_to_the_score(model, form):
     score = score_of(fitted(model))
     rows = form(X)
     for background in (None, X[:7], sp.csr_array(X[:7]), rows):
@@ -73,7 +73,7 @@ def test_they_add_up_to_the_score(model, form):
 
 
 @pytest.mark.parametrize("model", [*LINEAR[::4], *BOOSTED], ids=name)
-def test_they_are_shapley_values(model):
+def test_contributions_are_shapley_values(model):
     score = score_of(fitted(model))
     background = X[40:45]
     found = model.contributions(X[:6], background).values
@@ -84,7 +84,7 @@ def test_they_are_shapley_values(model):
 
 
 @pytest.mark.parametrize("model", BOOSTED, ids=name)
-def test_missing_values(model):
+def test_missing_values_have_contributions(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(HOLES, Y, qid=QID)
@@ -96,7 +96,7 @@ def test_missing_values(model):
         close(found[i], shapley_values(model.predict, HOLES[i], HOLES[50:53]))
 
 
-def test_categories():
+def test_categories_have_contributions():
     rows = np.column_stack([RNG.integers(0, 9, 240), X[:, :2]]).astype(np.float64)
     y = np.isin(rows[:, 0], [1, 4, 7]) + (rows[:, 1] > 0)
     model = rc.RankBoost(8, max_leaf_nodes=6, categorical_features=[0]).fit(rows, y, qid=QID)
@@ -107,7 +107,7 @@ def test_categories():
         close(found.values[i], shapley_values(model.predict, rows[i], rows[20:24]))
 
 
-def test_frames_and_names():
+def test_contributions_of_frames_have_names():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcde"))
     model = rc.RankBoost(10).fit(frame, Y, qid=QID)
@@ -118,7 +118,7 @@ def test_frames_and_names():
         model.contributions(frame[["b", "a", "c", "d", "e"]])
 
 
-def test_scores_of_ranks():
+def test_each_score_of_ranks_has_contributions():
     model = fitted(rc.MulticlassPerceptron(random_state=0))
     scores = np.column_stack([model.contributions(X, output=r).scores() for r in model.classes_])
     assert model.classes_[scores.argmax(axis=1)].tolist() == model.predict(X).tolist()
@@ -158,7 +158,7 @@ def test_rejections_have_a_remedy(model, more, error, message):
         fitted(model).contributions(X, **more)
 
 
-def test_unfitted_and_overflowing():
+def test_unfitted_and_overflowing_models_are_rejected():
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
@@ -171,7 +171,7 @@ def test_unfitted_and_overflowing():
             model.contributions(rows)
 
 
-def test_matrices_without_stored_values():
+def test_matrices_without_stored_values_are_accepted():
     empty = sp.csr_array((3, 5))
     for model in (*LINEAR[:3], *BOOSTED):
         found = fitted(model).contributions(empty)
@@ -219,7 +219,7 @@ def shap():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_shap_of_trees(shap):
+def test_contributions_of_trees_equal_shap(shap):
     model = fitted(rc.RankBoost(20, max_leaf_nodes=8))
     explainer = shap.TreeExplainer(
         tree_arrays(model._state.model.trees), X[:50], feature_perturbation="interventional"
@@ -232,7 +232,7 @@ def test_shap_of_trees(shap):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("model", [rc.PRank(random_state=0), rc.RankSVM()], ids=name)
-def test_shap_of_weights(shap, model):
+def test_contributions_of_weights_equal_shap(shap, model):
     fitted(model)
     masker = shap.maskers.Independent(X[:30], max_samples=30)
     explainer = shap.LinearExplainer((model.coef_, 0.0), masker)
@@ -242,7 +242,7 @@ def test_shap_of_weights(shap, model):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_shap_of_stumps(shap):
+def test_contributions_of_stumps_equal_shap(shap):
     model = fitted(rc.RankBoost(30))
     stumps = model.estimators_
     trees = [
@@ -268,7 +268,7 @@ def test_shap_of_stumps(shap):
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 4))
-def test_random_trees(seed, n_nodes, n_features):
+def test_contributions_of_random_trees_equal_enumeration(seed, n_nodes, n_features):
     """Trees of any shape, one feature on a way several times."""
     rng = np.random.default_rng(seed)
     children = np.full((n_nodes, 2), 99, dtype=np.int32)
@@ -304,7 +304,7 @@ def test_random_trees(seed, n_nodes, n_features):
         np.testing.assert_allclose(found / 3, shapley_values(score, row, others), atol=1e-12)
 
 
-def test_the_kernels_check_what_they_are_given():
+def test_kernels_reject_arrays_that_do_not_fit():
     one = np.zeros((1, 1), dtype=np.uint8)
     tree = {
         "offsets": np.array([0, 1]),

@@ -54,7 +54,7 @@ SEEDS = pytest.mark.parametrize("seed", range(4))
 @SEEDS
 @TIED
 @pytest.mark.parametrize("k", [1, 3, 10, None])
-def test_sklearn(seed, tied, k):
+def test_sklearn_convention_equals_scikit_learn(seed, tied, k):
     metrics = tool("sklearn.metrics")
     labels, scores, sizes = judged(seed, tied=tied)
     name = "ndcg" if k is None else f"ndcg@{k}"
@@ -84,7 +84,7 @@ def test_sklearn(seed, tied, k):
 
 @SEEDS
 @TIED
-def test_trec_eval(seed, tied):
+def test_trec_eval_convention_equals_trec_eval(seed, tied):
     pytrec_eval = tool("pytrec_eval")
     labels, scores, sizes = judged(seed, tied=tied)
     rng = np.random.default_rng(seed)
@@ -146,7 +146,7 @@ def lightgbm_values(lightgbm, labels, scores, sizes, cuts):
 
 @SEEDS
 @TIED
-def test_lightgbm(seed, tied):
+def test_lightgbm_convention_equals_lightgbm(seed, tied):
     lightgbm = tool("lightgbm")
     labels, scores, sizes = judged(seed, tied=tied)
     with warnings.catch_warnings():
@@ -162,7 +162,7 @@ def test_lightgbm(seed, tied):
 @SEEDS
 @TIED
 @pytest.mark.parametrize("minus", ["", "-"])
-def test_xgboost(seed, tied, minus):
+def test_xgboost_convention_equals_xgboost(seed, tied, minus):
     xgboost = tool("xgboost")
     for highest, stems in [(4, ["ndcg"]), (1, ["ndcg", "map", "pre"])]:
         labels, scores, sizes = judged(seed, highest=highest, tied=tied)
@@ -197,7 +197,7 @@ RANX = json.loads(ranx_values.FILE.read_text(encoding="utf-8"))["cases"]
 
 
 @pytest.mark.parametrize("case", RANX, ids=range(len(RANX)))
-def test_ranx(case):
+def test_ranx_convention_equals_ranx(case):
     sizes = np.array(case["sizes"])
     found = evaluate(
         case["labels"],
@@ -227,7 +227,7 @@ def letor_ndcg(labels, k):
 
 @SEEDS
 @pytest.mark.parametrize("convention", ["letor3", "letor4"])
-def test_letor(seed, convention):
+def test_letor_convention_equals_the_letor_script(seed, convention):
     labels, scores, sizes = judged(seed)
     names = ["ndcg@1", "ndcg@2", "ndcg@10", "P@10", "map"]
     found = evaluate(
@@ -246,7 +246,7 @@ def test_letor(seed, convention):
         assert found["map"][query] == pytest.approx(expected, abs=ROUNDING)
 
 
-def test_one_ranking_many_answers():
+def test_conventions_give_different_values_for_one_ranking():
     # Two queries, of which the second has nothing relevant; printed by the tools themselves.
     labels, scores, qid = [2, 0, 1, 0, 0, 0], [0.3, 0.9, 0.1, 0.3, 0.9, 0.1], [1, 1, 1, 2, 2, 2]
     expected = {
@@ -276,7 +276,7 @@ def test_one_ranking_many_answers():
         ),
     ],
 )
-def test_constant_scores(labels, expected):
+def test_constant_scores_follow_the_rule_of_ties(labels, expected):
     for convention, value in expected.items():
         found = ndcg_score(labels, [1, 1, 1], docid=["a", "b", "c"], convention=convention)
         assert round(found, 4) == value
@@ -315,7 +315,7 @@ def test_invalid_gains_are_rejected(gain):
         Convention(gain=gain)
 
 
-def test_resolve():
+def test_options_override_the_convention():
     assert resolve(None) == Convention()
     assert resolve("trec") == CONVENTIONS["trec_eval"]
     assert resolve("ranx", ties="last", rel=None).ties == "last"
@@ -338,7 +338,7 @@ def test_conventions_describe_themselves():
         assert re.search(rf"^ *{field.name} : ", Convention.__doc__, re.MULTILINE)
 
 
-def test_divisor_of_what_was_found():
+def test_divisor_may_be_the_number_of_retrieved_documents():
     # Relevant at 1 and 3 of the first three, four in all.
     found = evaluate(
         [1, 0, 1, 0, 1, 1],
@@ -349,7 +349,7 @@ def test_divisor_of_what_was_found():
     assert found["map@3"] == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_queries_that_are_short_and_empty():
+def test_short_and_empty_queries_follow_the_convention():
     # LETOR 4 counts short queries as 0; without gain they are left out if requested.
     labels, qid = [0, 0, 1, 0], [1, 1, 2, 2]
     asked = {"k": 3, "convention": "letor4", "per_query": True}

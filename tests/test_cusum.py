@@ -42,7 +42,7 @@ def total_loss(predictions, y):
     return sum(abs(p - y[t % len(y)]) for t, p in enumerate(predictions))
 
 
-def test_golden_high():
+def test_ties_to_the_highest_have_the_golden_values():
     X, y = D0
     model, predictions, weights = trace(X, y, 40)
     assert predictions[:9] == [3, 1, 2, 2, 3, 2, 3, 1, 2]
@@ -58,7 +58,7 @@ def test_golden_high():
     assert model.project(X[1:2]) == -2  # the sum of the tasks
 
 
-def test_golden_low():
+def test_ties_to_the_lowest_have_the_golden_values():
     X, y = D0
     _, predictions, weights = trace(X, y, 40, tie_break="low")
     assert total_loss(predictions, y) == total_loss(predictions[:9], y) == 8
@@ -66,7 +66,7 @@ def test_golden_low():
     np.testing.assert_array_equal(weights[-1], [(1, 1, 0), (1, -1, 0)])
 
 
-def test_golden_margin():
+def test_margins_have_the_golden_values():
     X, y = D0
     _, _, plain = trace(X, y, 8)
     _, predictions, weights = trace(X, y, 8, margin=1.0)
@@ -86,7 +86,7 @@ def test_golden_margin():
         ({"update": "pa2", "C": 0.5}, Fraction(-3, 19)),
     ],
 )
-def test_golden_passive_aggressive_steps(params, rho):
+def test_passive_aggressive_steps_have_the_golden_values(params, rho):
     model = rc.CuSumRank.published(**params).partial_fit([[1, 2]], [1], classes=[1, 2, 3, 4])
     expected = float(rho) * np.array([[1, 2, -1]] * 3)
     np.testing.assert_allclose(tasks(model), expected, rtol=1e-15)  # one division
@@ -129,7 +129,7 @@ def exact_pa(X, y, k, zero_one, n):
         ),
     ],
 )
-def test_golden_passive_aggressive_runs(pa_loss, mistakes, loss, weights, first):
+def test_passive_aggressive_runs_have_the_golden_values(pa_loss, mistakes, loss, weights, first):
     X, y = D0
     W, losses, rhos = exact_pa(X, y, 3, pa_loss == "zero_one", 40)
     assert (np.count_nonzero(losses), sum(losses)) == (mistakes, loss)
@@ -151,7 +151,9 @@ def test_golden_passive_aggressive_runs(pa_loss, mistakes, loss, weights, first)
     average=st.booleans(),
 )
 @settings(max_examples=examples(150), deadline=None)
-def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, average):
+def test_models_of_integer_data_equal_the_plain_form(
+    problem, tie, margin, intercept, epochs, average
+):
     X, y, k = problem
     expected = cusum(
         X.toarray().astype(float), y, k, tie=tie, margin=margin, epochs=epochs, intercept=intercept
@@ -183,7 +185,9 @@ def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, a
     intercept=st.booleans(),
 )
 @settings(max_examples=examples(150), deadline=None)
-def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta, intercept):
+def test_passive_aggressive_models_equal_the_plain_form(
+    problem, update, pa_loss, margin, C, delta, intercept
+):
     X, y, k = problem
     dense = X.toarray().astype(float)
     expected = cusum(dense, y, k, update, C, delta, pa_loss, margin, intercept=intercept)
@@ -200,7 +204,7 @@ def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta
 
 @given(problem=ordinal_problems(integers=False), power=st.integers(-3, 3))
 @settings(max_examples=examples(60), deadline=None)
-def test_hard_pa_does_not_care_for_delta(problem, power):
+def test_hard_pa_is_independent_of_delta(problem, power):
     X, y, k = problem
     classes = range(1, k + 1)
     one = rc.CuSumRank.published(update="pa", max_iter=2).fit(X, y, classes=classes)
@@ -240,7 +244,7 @@ def rank_separable(seed, k=4, d=4, n=80):
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=examples(25), deadline=None)
-def test_bounds(seed):
+def test_total_loss_stays_below_its_bounds(seed):
     X, y, delta = rank_separable(seed)
     R2 = (augment(X) ** 2).sum(axis=1).max()
     for params in [{}, {"update": "pa"}]:
@@ -271,7 +275,7 @@ def test_prank_is_a_special_case_of_the_predictor(problem):
 
 
 @pytest.mark.parametrize("tie", ["high", "low"])
-def test_decisions(tie):
+def test_decisions_are_cumulative_scores(tie):
     rng = np.random.default_rng(0)
     X, y = rng.integers(-2, 3, size=(200, 3)), rng.integers(1, 8, size=200)
     model = rc.CuSumRank.published(tie_break=tie).fit(X, y)

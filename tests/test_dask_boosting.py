@@ -94,7 +94,7 @@ def test_queries_in_shards_are_boosted_as_in_memory(which, form, client):
     assert check_pairs("RankBoost", OF_PAIRS[which], X, y, qid) < 1e-6
 
 
-def test_rounds_go_on_if_no_drawn_feature_splits_the_root(client):
+def test_rounds_continue_if_no_drawn_feature_splits_the_root(client):
     X, y, qid = queries(3)
     wide = np.ones((y.size, 40))
     wide[:, 17] = X[:, 0]
@@ -181,7 +181,7 @@ def test_ranks_in_shards_are_boosted_as_in_memory(which, form, weighted, client)
     assert apart < 1e-6
 
 
-def test_ranks_without_rows_and_words(client):
+def test_absent_ranks_and_words_are_learned_as_in_memory(client):
     X, y, _ = queries(6)
     words = np.array(["a", "b", "c", "d", "e"])[y]
     for tasks, link in [("vector", "adjacent"), ("shared", "cumulative")]:
@@ -280,7 +280,7 @@ class Losing:
 
 
 @pytest.mark.parametrize("name", ["stumps", "trees", "ndcg", "two labels", "vector", "cumulative"])
-def test_a_fit_goes_on_after_any_lost_call(name, client, monkeypatch):
+def test_a_fit_continues_after_any_lost_call(name, client, monkeypatch):
     X, y, qid = queries(11)
     bX, by, bq = blocks(3, X, y, qid)
 
@@ -345,7 +345,7 @@ def depth_of(children):
     return max(levels.values())
 
 
-def test_what_shards_do_not_support_is_rejected(client):
+def test_options_that_shards_do_not_support_are_rejected(client):
     X, y, qid = queries()
     bX, by, bq = blocks(3, X, y, qid)
     for learner, given, message in [

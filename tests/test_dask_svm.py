@@ -98,7 +98,7 @@ def test_held_out_rows_are_measured_as_in_memory(client, queries):
     np.testing.assert_allclose(found.history_[name], expected.history_[name], rtol=1e-9)
 
 
-def test_shards_without_pairs_and_files(client, queries, tmp_path):
+def test_shards_without_pairs_and_files_are_learned(client, queries, tmp_path):
     X, y, qid, _ = queries
     y = y.copy()
     y[:300] = 1  # the first two of four shards have no pair

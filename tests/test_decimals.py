@@ -69,12 +69,12 @@ def test_numbers_are_the_nearest_doubles(words):
     nudge=st.integers(-1, 1),
 )
 @settings(max_examples=300, deadline=None)
-def test_numbers_half_way_between_doubles(double, digits, nudge):
+def test_numbers_half_way_between_doubles_round_to_even(double, digits, nudge):
     words = [halfway(double, digits, nudge), repr(double).encode(), b"%.40e" % double]
     assert same_bits(numbers(words), np.array([float(word) for word in words]))
 
 
-def test_many_numbers():
+def test_random_numbers_are_read_as_by_python():
     draw = random.Random(0)
     words = [
         b"%.*e" % (draw.randrange(22), draw.random() * 10.0 ** draw.randrange(-330, 308))
@@ -102,7 +102,7 @@ def test_many_numbers():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_odd_numbers(word, dtype):
+def test_extreme_and_unusual_numbers_are_read_as_by_python(word, dtype):
     with np.errstate(over="ignore"):
         expected = np.array([float(word)]).astype(dtype)
     assert same_bits(numbers([word.encode()], dtype), expected)
@@ -117,7 +117,7 @@ def test_odd_numbers(word, dtype):
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_accepted_numbers(word):
+def test_accepted_numbers_are_those_of_python(word):
     # Python's float() takes besides these what no other reader does: spaces and underscores.
     if set(word) & set(b" \t\n\r\v\f#\0"):
         return

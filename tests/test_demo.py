@@ -72,11 +72,11 @@ def test_learners_beat_the_constant(name, result, rows):
         assert result.curves[name][-1, 1] < result.constant_rank_loss
 
 
-def test_averaging_pays(rows):
+def test_averaging_reduces_the_loss(rows):
     assert rows["prank"].rank_loss < rows["prank-published"].rank_loss
 
 
-def test_constant_baseline(rows):
+def test_constant_baseline_predicts_the_median(rows):
     X, ranks = demo.load_ranked_diabetes()
     losses = []
     for train, test in folds(X):
@@ -88,7 +88,7 @@ def test_constant_baseline(rows):
     assert rows["best constant"].spread == pytest.approx(variance**0.5)
 
 
-def test_least_squares_baseline(rows):
+def test_least_squares_baseline_rounds_a_regression(rows):
     # Standardising does not change what least squares with an intercept predicts.
     X, ranks = demo.load_ranked_diabetes()
     X = np.column_stack([np.ones(len(X)), X])
@@ -104,7 +104,7 @@ def test_least_squares_baseline(rows):
 
 
 @pytest.mark.parametrize(("name", "average"), [("prank-published", False), ("prank", True)])
-def test_learner_rows(name, average, rows):
+def test_rows_of_learners_equal_plain_fits(name, average, rows):
     X, ranks = demo.load_ranked_diabetes()
     losses = []
     for train, test in folds(X):
@@ -117,7 +117,7 @@ def test_learner_rows(name, average, rows):
     assert rows[name].rank_loss == pytest.approx(np.mean(losses))
 
 
-def test_rankings(result):
+def test_rankings_equal_plain_fits(result):
     X, ranks = demo.load_ranked_diabetes()
     right = {row.method: row.pairs_right for row in result.rankings}
     names = ["committee", "pairwise", "ranksvm", "rankboost"]
@@ -141,7 +141,7 @@ def test_ties_of_a_ranking_count_half():
     assert demo.pairs_right(np.array([2, 1, 1, 0]), np.array([1.0, 1.0, 0.0, 2.0])) == 1.5 / 5
 
 
-def test_constant_of_the_stream(result):
+def test_constant_of_the_stream_is_the_best_in_hindsight(result):
     _, ranks = demo.load_ranked_diabetes()
     assert result.constant_rank_loss == min(
         np.abs(ranks - constant).mean() for constant in range(1, 6)
@@ -168,7 +168,7 @@ def test_curve_is_the_loss_before_learning(result):
 
 
 @pytest.mark.slow
-def test_same_figures_every_time(result):
+def test_results_repeat(result):
     again = demo.run()
     timeless = [[replace(row, fit_seconds=0) for row in each.rows] for each in (result, again)]
     assert timeless[0] == timeless[1]
@@ -189,7 +189,7 @@ def test_a_learner_joins_by_being_listed(result):
 
 
 @pytest.mark.parametrize("width", [72, 80, 200])
-def test_table_and_plot(result, width):
+def test_demo_prints_a_table_and_draws_a_plot(result, width):
     out = io.StringIO()
     demo.show(result, Console(file=out, width=width))
     text = out.getvalue()
@@ -228,7 +228,7 @@ def test_demo_needs_no_arguments(known, tmp_path, monkeypatch):
     assert Path("rankcore-demo.png").read_bytes().startswith(PNG)
 
 
-def test_demo_json(known, tmp_path, result):
+def test_demo_writes_json(known, tmp_path, result):
     pytest.importorskip("matplotlib", reason="the picture needs the plot extra")
     path = tmp_path / "curve.picture"
     done = CliRunner().invoke(app, ["demo", "--json", "--png", str(path)])
@@ -275,7 +275,7 @@ def test_interrupted_picture_keeps_the_older_file(result, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_demo_without_plotting_packages(known, tmp_path, monkeypatch):
+def test_demo_runs_without_plotting_packages(known, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "plotext", None)

@@ -140,7 +140,7 @@ def test_wheel_serves_every_later_cpython(wheel):
 
 
 @pytest.mark.slow
-def test_wheel_contents(wheel):
+def test_wheel_has_headers_declarations_and_types(wheel):
     with zipfile.ZipFile(wheel) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     assert {
@@ -276,7 +276,7 @@ def test_one_wheel_runs_on_every_cpython(version, wheel, expected, tmp_path):
 
 
 @pytest.mark.slow
-def test_editable_install(editable, tree, tmp_path):
+def test_editable_install_imports_the_sources(editable, tree, tmp_path):
     python = editable
     modules = ", ".join(f"rankcore._ext.{kernel}" for kernel in KERNELS)
     where = run(python, "-c", f"import {modules}; print(rankcore.__file__)", cwd=tmp_path)
@@ -300,7 +300,7 @@ PLATFORMS = {
 
 @needs_sources
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_wheels_that_a_release_builds(platform):
+def test_release_builds_wheels_for_all_platforms(platform):
     if find_spec("cibuildwheel") is None:
         pytest.skip("cibuildwheel is not installed")
     archs, names = PLATFORMS[platform]

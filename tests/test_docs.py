@@ -75,7 +75,7 @@ def test_docstrings_pass_the_checks_of_numpydoc(name):
 
 
 @pytest.mark.slow
-def test_without_docstrings():
+def test_package_runs_without_docstrings():
     pytest.importorskip("dask")
     code = "import rankcore.dask as d; m = d.PRank(3, margin=1.0); print(m.__doc__, m.margin)"
     run = subprocess.run(

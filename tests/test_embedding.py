@@ -201,7 +201,7 @@ def test_ties_matter_in_these_data(trainer):
     assert crammer["weights"].tobytes() != strict["weights"].tobytes()
 
 
-def test_two_ranks_and_many(trainer):
+def test_c_learns_two_ranks_and_many(trainer):
     for n_ranks in [2, 17, 18, 60]:
         X, y = problem(n_ranks, n_ranks=n_ranks)
         check(train(trainer, X, y, n_ranks=n_ranks), X, y)
@@ -233,7 +233,7 @@ BAD_RANKS = [-1, 6, 7, -(2**31), 2**31 - 1]
 
 @pytest.mark.parametrize("rank", BAD_RANKS)
 @pytest.mark.parametrize("tie", ["crammer", "strict"])
-def test_no_such_rank_changes_nothing(trainer, tie, rank):
+def test_unknown_rank_changes_nothing(trainer, tie, rank):
     X, y = problem(9, n=60)
     wrong = y.copy()
     wrong[41] = rank
@@ -535,7 +535,7 @@ def new_state(kind: type[State], module, X, n_ranks: int = 6, **options) -> Stat
     return kind(module, X.shape[1], n_ranks, average=bool(kind.sums), **options)
 
 
-def test_options_change_the_model(ordinal_trainer):
+def test_options_of_c_learners_have_effect(ordinal_trainer):
     X, y = problem(50)
     pa = {"update": "pa1", "C": 0.05}
     variants = [
@@ -566,7 +566,7 @@ def test_options_change_the_model(ordinal_trainer):
 
 
 @pytest.mark.parametrize(("kind", "options"), LEARNERS)
-def test_learners_with_two_ranks_and_many(ordinal_trainer, kind, options):
+def test_all_learners_learn_two_ranks_and_many(ordinal_trainer, kind, options):
     for n_ranks in [2, 3, 5, 9, 14, 60]:
         X, y = problem(60 + n_ranks, n_ranks=n_ranks)
         check_pass_by_pass(new_state(kind, ordinal_trainer, X, n_ranks, **options), X, y, 2)
@@ -925,7 +925,7 @@ def test_c_averages_and_committees_need_their_arrays(pair_trainer):
 # ------------------------------------------------------------------ a Cython extension
 
 
-def test_cython_scores(cython_user):
+def test_cython_scores_are_pythons(cython_user):
     X, y = problem(7, integers=False)
     model = rc.PRank.published(max_iter=2, average=True, threshold_scale=0.4).fit(X, y)
     scores, ranks = np.full(X.shape[0], np.nan), np.full(X.shape[0], -1, dtype=np.int32)
@@ -949,7 +949,7 @@ def test_cython_scores(cython_user):
 @pytest.mark.parametrize("scale", [1.0, 2.3])
 @pytest.mark.parametrize("tie", ["crammer", "strict"])
 @pytest.mark.parametrize("margin", [0.0, 1.5])
-def test_cython_trains(cython_user, tie, scale, margin):
+def test_cython_trains_as_python(cython_user, tie, scale, margin):
     X, y = problem(8, integers=tie == "crammer")
     X = X.toarray().astype(np.float32)
     result = {
@@ -973,7 +973,7 @@ def test_cython_trains(cython_user, tie, scale, margin):
 
 
 @pytest.mark.parametrize("tie", ["high", "low"])
-def test_cython_trains_cusum(cython_user, tie):
+def test_cython_trains_cusum_as_python(cython_user, tie):
     X, y = problem(10, integers=tie == "high")
     X = X.toarray().astype(np.float32)
     weights, thresholds = np.zeros((X.shape[1], 5)), np.zeros(5)
@@ -994,7 +994,7 @@ def test_cython_trains_cusum(cython_user, tie):
         assert (weights.tobytes(), thresholds.tobytes()) == before
 
 
-def test_cython_scores_linear_models(cython_user):
+def test_cython_scores_of_linear_models_are_pythons(cython_user):
     X, y = problem(11, integers=False)
     X = X.toarray()
     model = rc.WidrowHoff.published(eta0=0.01).fit(X, y)

@@ -30,7 +30,7 @@ WIDTHS = [4, 8, 16]  # members a tile
 @pytest.mark.parametrize(
     ("count_init", "votes", "mean"), [(0, [0, 0, 0, 0, 1], 3.0), (1, [0, 1, 1, 1, 2], 2.4)]
 )
-def test_golden_votes(count_init, votes, mean):
+def test_votes_have_the_golden_values(count_init, votes, mean):
     X, y = GOLDEN_B
     model = rc.VotedPRank.published(count_init=count_init).fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, [(0, 0), (0, 0), (0, -1), (2, 1), (1, 2)])
@@ -48,7 +48,7 @@ def test_golden_votes(count_init, votes, mean):
     cut=st.integers(0, 40),
 )
 @settings(max_examples=examples(120), deadline=None)
-def test_votes_and_queue(problem, tie, count_init, limit, cut):
+def test_votes_and_queue_equal_the_plain_form(problem, tie, count_init, limit, cut):
     X, y, k = problem
     dense = X.toarray().astype(float)
     hypotheses, counts = voted(dense, y, k, tie, count_init)
@@ -184,7 +184,7 @@ def seed_with(masks):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_golden_table(monkeypatch, width):
+def test_voting_has_the_golden_values(monkeypatch, width):
     monkeypatch.setattr(module, "tile_width", lambda d, n: width)
     masks = [[1, 1, 0, 1, 1, 1], [0, 1, 1, 1, 1, 0]]
     X = np.array([(1, 0), (0, 1), (1, 1), (1, -1), (0, 2), (2, 0)])
@@ -226,7 +226,7 @@ def test_golden_table(monkeypatch, width):
     averaged=st.booleans(),
 )
 @settings(max_examples=examples(120), deadline=None)
-def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, averaged):
+def test_members_equal_pranks_on_their_draws(problem, n, tau, tie, seed, cut, averaged):
     # tau None: Poisson sampling.
     X, y, k = problem
     params = {"n_estimators": n, "tie": tie, "random_state": seed, "average_members": averaged}
@@ -314,7 +314,7 @@ def test_tau_one_is_prank(n):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("average", [False, True])
-def test_bagging_and_voting(monkeypatch, width, dtype, average):
+def test_bagging_and_voting_are_means_and_votes_of_pranks(monkeypatch, width, dtype, average):
     monkeypatch.setattr(module, "tile_width", lambda d, n: width)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 7)).astype(dtype), rng.integers(1, 6, size=200)
@@ -339,7 +339,7 @@ def test_bagging_and_voting(monkeypatch, width, dtype, average):
     check_outputs(voting, X, ranks, np.array(survived), 5)
 
 
-def test_without_votes_all_have_one():
+def test_members_without_votes_count_once():
     model = rc.OAPVoting.published(n_estimators=3, tau=2.0**-32, random_state=0).fit(
         np.eye(3), [1, 2, 3]
     )
@@ -356,7 +356,7 @@ def test_a_member_that_took_nothing_has_no_passes():
     assert member.partial_fit(np.eye(3), [1, 2, 3]).history_["examples"] == [3]
 
 
-def test_signals_are_looked_at_the_sooner_the_more_a_row_costs():
+def test_signals_are_checked_more_often_for_long_rows():
     def block(learner, n_ranks):
         return learner._block_rows(as_rows(np.ones((1000, 1))), learner._new_state(1, n_ranks))
 
@@ -374,7 +374,7 @@ def test_signals_are_looked_at_the_sooner_the_more_a_row_costs():
     )
 
 
-def test_threads_and_seeds():
+def test_threads_change_nothing_and_seeds_do():
     rng = np.random.default_rng(2)
     X = sp.csr_array(rng.random((500, 3000)) * (rng.random((500, 3000)) < 0.01))
     y = rng.integers(1, 4, size=500)
@@ -388,7 +388,7 @@ def test_threads_and_seeds():
         rc.OAPBPM.published(n_jobs=0).fit(X, y)
 
 
-def test_the_mean_cannot_outrun_its_members():
+def test_the_mean_rejects_steps_that_members_lack():
     rows = as_rows(np.eye(3))
     moved = np.zeros((2, 1), np.int32)
     learner = rc.OAPBPM(2, threshold_scale=1.0)

@@ -59,13 +59,13 @@ def ndcg(**options):
         (["kendall_tau", "tau", "Kendall"], kendall_tau(Y, S, qid=QID)),
     ],
 )
-def test_names_of_every_tool(names, expected):
+def test_names_of_every_tool_are_accepted(names, expected):
     found = evaluate(Y, S, qid=QID, metrics=names)
     assert list(found) == names
     assert set(found.values()) == {expected}
 
 
-def test_lists_of_cutoffs():
+def test_lists_of_cutoffs_give_a_measure_each():
     found = evaluate(Y, S, qid=QID, metrics=["P.5,10", "ndcg_cut.3,7", "map@2,4", "R.9"])
     names = ["P_5", "P_10", "ndcg_cut_3", "ndcg_cut_7", "map@2", "map@4", "R_9"]
     assert list(found) == names
@@ -78,7 +78,7 @@ def test_minus_means_that_empty_queries_count_nothing():
     assert dict(found) == {"ndcg@1": 1, "ndcg@1-": 0}
 
 
-def test_measures_of_pairs_beside_others():
+def test_measures_of_pairs_and_documents_are_evaluated_together():
     names = ["auc", "map", "misranking", "kendall_tau"]
     weights = np.arange(12.0)
     for n_jobs in (None, 2):
@@ -138,7 +138,7 @@ def test_unknown_names_are_rejected(name, message):
         evaluate(Y, S, metrics=name)
 
 
-def test_metrics_are_names():
+def test_metrics_other_than_names_are_rejected():
     with pytest.raises(TypeError, match="must be given by name; found 10"):
         evaluate(Y, S, metrics=[10])
     with pytest.raises(ValueError, match="metrics is empty"):
@@ -160,7 +160,7 @@ def test_result_is_a_mapping_with_values_of_every_query():
     assert found.convention.gain == "exp2"
 
 
-def test_result_as_text_table_and_frame():
+def test_result_has_text_table_and_frame():
     pandas = pytest.importorskip("pandas")
     console = pytest.importorskip("rich.console").Console(width=120, record=True, file=None)
     found = evaluate([0, 1, 0, 0], [1, 2, 3, 4], qid=["<a>", "<a>", "b", "b"], metrics=["mrr"])

@@ -62,7 +62,7 @@ def test_decisive_features_are_the_fewest_that_turn_a_pair(model):
 
 
 @pytest.mark.parametrize("model", RANKERS)
-def test_the_top_of_a_query(model):
+def test_the_top_of_a_query_is_explained(model):
     shuffled = RNG.permutation(240)
     scores = model.predict(X)
     found = query(
@@ -146,7 +146,7 @@ def test_rank_moves_at_the_nearest_value(learner, limited):
                     assert sign * (model.predict(changed)[0] - ranks[i]) <= 0
 
 
-def test_ranks_in_words():
+def test_ranks_in_words_are_explained():
     model = rc.PRank(random_state=0).fit(
         X, np.array(["bad", "fair", "good"])[Y], classes=["bad", "fair", "good"]
     )
@@ -203,7 +203,7 @@ def test_pipelines_show_values_as_people_know_them():
 
 
 @pytest.mark.parametrize("model", RANKERS)
-def test_global_importance_of_queries(model):
+def test_importance_of_queries_is_the_mean_contribution(model):
     found = global_importance(model, X, qid=QID)
     each = [query(model, X, QID, which=q).contributions for q in range(30)]
     assert found.importances == pytest.approx(np.abs(np.concatenate(each)).mean(axis=0))
@@ -216,7 +216,7 @@ def test_global_importance_of_queries(model):
     assert global_importance(named, frame).importances == pytest.approx(found.importances)
 
 
-def test_global_importance_of_rows():
+def test_importance_of_rows_is_the_mean_contribution():
     centred = X - X.mean(axis=0)
     found = global_importance(SVM, X)
     assert found.importances == pytest.approx(np.abs(centred * SVM.coef_).mean(axis=0))
@@ -230,7 +230,7 @@ def test_global_importance_of_rows():
         global_importance(SVM, X, qid=QID, background=X)
 
 
-def test_permutations_by_query():
+def test_permutations_stay_within_queries():
     found = permutation_importance(SVM, X, Y, qid=QID, metric="ndcg@5", n_repeats=3)
     whole = evaluate(Y, SVM.predict(X), qid=QID, metrics=["ndcg@5"]).per_query["ndcg@5"]
     assert found.baseline == pytest.approx(whole.mean())
@@ -387,7 +387,7 @@ class TestCommand:
             app, ["explain", str(files / model), str(files / data), *map(str, arguments)]
         )
 
-    def test_query(self, files):
+    def test_the_command_explains_a_query(self, files):
         found = self.run(files, "stumps", "--query", 8, "--top", 3)
         assert found.exit_code == 0, found.stderr
         expected = query(
@@ -401,7 +401,7 @@ class TestCommand:
         )
         assert found.stdout == f"{expected}\n"
 
-    def test_pair_by_ids_and_by_lines(self, files):
+    def test_the_command_finds_pairs_by_ids_and_by_lines(self, files):
         by_id = self.run(files, "stumps", "--pair", "d57", "d60", "--json")
         by_line = self.run(files, "stumps", "--query", 8, "--pair", 2, 5, "--json", data="bare.txt")
         one, other = json.loads(by_id.stdout), json.loads(by_line.stdout)
@@ -411,21 +411,21 @@ class TestCommand:
         assert missing.exit_code == 1
         assert "no example called d999" in missing.stderr
 
-    def test_rank_of_a_scaled_model(self, files):
+    def test_the_command_explains_a_rank_of_a_scaled_model(self, files):
         found = json.loads(self.run(files, "ranks", "--row", 3, "--json").stdout)
         expected = rank(rc.load(files / "ranks"), X[2], background=X)
         assert found["rank"] == expected.rank
         assert found["distances"] == pytest.approx(expected.distances.tolist())
         assert found["values"] == pytest.approx(X[2].tolist())
 
-    def test_importances(self, files):
+    def test_the_command_prints_importances(self, files):
         found = json.loads(self.run(files, "stumps", "--json").stdout)
         expected = global_importance(STUMPS, X, qid=QID).importances
         assert found["importances"] == pytest.approx(expected.tolist())
         votes = self.run(files, "votes", "-m", "auc")
         assert "when a feature is shuffled" in votes.stdout
 
-    def test_files(self, files):
+    def test_the_command_writes_files(self, files):
         pytest.importorskip("matplotlib")
         html, png = files / "why.html", files / "why.png"
         found = self.run(files, "stumps", "--query", 8, "--html", html, "--plot", png)

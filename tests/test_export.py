@@ -70,7 +70,7 @@ def of_linear_kernel(model):
 
 @pytest.mark.parametrize("target", FORMATS)
 @walk(LEARNERS)
-def test_every_learner_in_every_format(tmp_path, capsys, learner, target):
+def test_every_learner_scores_alike_in_every_format(tmp_path, capsys, learner, target):
     model = clone(learner).fit(X, **data_for(learner, Y, QID))
     if not holds(target, model):
         with pytest.raises(ValueError, match=f"{target} cannot express"):
@@ -95,7 +95,7 @@ PIPED = [rc.PRank(random_state=0), rc.RankBoost(40), rc.RankBoost(20, max_leaf_n
 
 @pytest.mark.parametrize(("front", "learner"), [*zip(FRONTS, cycle(PIPED), strict=False)], ids=str)
 @pytest.mark.parametrize("target", checking.CHECKED)
-def test_pipelines(tmp_path, learner, front, target):
+def test_pipelines_are_exported(tmp_path, learner, front, target):
     model = model_of(learner, front)
     rows = RNG.normal(size=(400, 5))
     if front == "SimpleImputer":
@@ -114,7 +114,7 @@ def test_pipelines(tmp_path, learner, front, target):
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
 @pytest.mark.parametrize("target", ["c", "onnx"])
-def test_norms_of_rows(tmp_path, norm, target):
+def test_norms_of_rows_are_exported(tmp_path, norm, target):
     model = fitted(rc.RankBoost(40), [Normalizer(norm)])
     rows = np.vstack([X, np.zeros(5), np.full(5, 1e-16), -X])
     assert exported(model, tmp_path, target, check=rows).ulps < 2
@@ -125,7 +125,7 @@ def test_norms_of_rows(tmp_path, norm, target):
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 @pytest.mark.parametrize("nodes", [2, 6])
 @pytest.mark.parametrize("target", checking.CHECKED)
-def test_missing_values(tmp_path, missing, nodes, target):
+def test_missing_values_score_as_in_python(tmp_path, missing, nodes, target):
     rows = X.copy()
     rows[RNG.random(X.shape) < 0.2] = np.nan if missing == "learn" else 0.0
     model = rc.RankBoost(40, max_leaf_nodes=nodes, missing=missing).fit(rows, Y, qid=QID)
@@ -140,7 +140,7 @@ def test_missing_values(tmp_path, missing, nodes, target):
 
 @pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize("target", checking.CHECKED)
-def test_a_stump_that_parts_missing_values_from_all_others(tmp_path, nodes, target):
+def test_a_stump_may_separate_missing_values_only(tmp_path, nodes, target):
     rows = X.copy()
     rows[Y > 2, 0] = np.nan
     model = rc.RankBoost(10, max_leaf_nodes=nodes).fit(rows, Y, qid=QID)
@@ -367,7 +367,7 @@ def test_a_search_for_parameters_has_a_learner(tmp_path):
     assert rc.export(chosen, tmp_path / "m", "sql", feature_names=FIVE, check=X).ulps < 2
 
 
-def test_tables_that_are_too_wide_for_sqlite(tmp_path):
+def test_tables_too_wide_for_sqlite_cannot_be_checked(tmp_path):
     names = [f"f{j}" for j in range(2001)]
     model = rc.PRank(random_state=0).fit(np.eye(4, 2001), [1, 2, 1, 2])
     with pytest.raises(RuntimeError, match="at most 2000 features; the model takes 2001"):

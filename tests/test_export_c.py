@@ -56,7 +56,7 @@ class Exported:
     [*zip(LEARNERS, cycle([np.asarray, sp.csr_array]), strict=False)],
     ids=name_of,
 )
-def test_dense_and_sparse_rows(tmp_path, learner, form):
+def test_dense_and_sparse_rows_score_as_in_python(tmp_path, learner, form):
     model = fitted(learner, form)
     found = Exported(model, tmp_path)
     dense = np.vstack([X, X[:20].round(1), np.zeros((2, 5)), 1e3 * X[:10]])
@@ -74,7 +74,7 @@ def test_dense_and_sparse_rows(tmp_path, learner, form):
 
 
 @pytest.mark.parametrize("nodes", [2, 8])
-def test_values_next_to_thresholds(tmp_path, nodes):
+def test_values_next_to_thresholds_score_as_in_python(tmp_path, nodes):
     model = model_of(rc.RankBoost(60, max_leaf_nodes=nodes))
     rows = hostile(model).astype(np.float64)
     rows[RNG.random(rows.shape) < 0.05] = np.nan
@@ -82,7 +82,7 @@ def test_values_next_to_thresholds(tmp_path, nodes):
     np.testing.assert_array_equal(found, model.predict(rows))
 
 
-def test_categories(tmp_path):
+def test_categories_score_as_in_python(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=FIVE)
     table["age"] = pandas.Categorical.from_codes(Y - 1, list("abcd"))
@@ -95,7 +95,7 @@ def test_categories(tmp_path):
 @pytest.mark.parametrize("decision", ["cusum", "count"])
 @pytest.mark.parametrize("tie", ["high", "low"])
 @pytest.mark.parametrize("kernel", [False, True])
-def test_ties_and_decisions(tmp_path, decision, tie, kernel):
+def test_ties_and_decisions_are_pythons(tmp_path, decision, tie, kernel):
     learner = rc.KernelCuSumRank if kernel else rc.CuSumRank
     options = {"kernel": "linear"} if kernel else {"average": False}
     rows = np.round(X)  # integers, of which many scores are equal
@@ -106,7 +106,7 @@ def test_ties_and_decisions(tmp_path, decision, tie, kernel):
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging])
-def test_votes(tmp_path, learner, output):
+def test_votes_are_pythons(tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(X), model.project(X)
@@ -138,7 +138,7 @@ int main(void)
     ],
 )
 @pytest.mark.parametrize("compiler", ["cc", "c++"])
-def test_a_program_with_labels_and_names(tmp_path, classes, show, compiler):
+def test_a_program_prints_labels_and_names(tmp_path, classes, show, compiler):
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
     model = rc.PRank(random_state=0).fit(X, np.array(classes)[Y - 1], classes=classes)
@@ -158,7 +158,7 @@ def test_a_program_with_labels_and_names(tmp_path, classes, show, compiler):
     assert rest == f"{label if isinstance(label, str) else format(label, 'g')} größe"
 
 
-def test_two_models_in_one_program(tmp_path):
+def test_two_models_fit_in_one_program(tmp_path):
     for name in ["one", "two"]:
         model = rc.RankBoost(5).fit(X, Y, qid=np.repeat(np.arange(9), 10))
         rc.export(model, tmp_path / f"{name}.c", "c")

@@ -98,7 +98,7 @@ def plainly(model, scores):
 
 @pytest.mark.parametrize(("method", "front"), [("cumulative", None), ("isotonic", MinMaxScaler())])
 @pytest.mark.parametrize(("inside", "target"), [*zip(INSIDE, cycle(TARGETS), strict=False)])
-def test_every_learner_inside(tmp_path, capsys, target, inside, method, front):
+def test_every_calibrated_learner_is_exported(tmp_path, capsys, target, inside, method, front):
     model = calibrated(inside, method)
     if front is not None:
         model = make_pipeline(front, model)
@@ -116,7 +116,7 @@ def test_every_learner_inside(tmp_path, capsys, target, inside, method, front):
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_loss(tmp_path, target, method, loss):
+def test_predictions_for_every_loss_are_pythons(tmp_path, target, method, loss):
     model = calibrated("votes", method, loss=loss).fit(X, Y)
     found = exported(model, tmp_path, target, many_rows())
     # Votes are counted: scores are the same to the bit, and with them all that follows.
@@ -125,7 +125,7 @@ def test_every_loss(tmp_path, target, method, loss):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_on_knots_and_thresholds_and_next_to_them(tmp_path, target, method):
+def test_scores_on_and_next_to_knots_give_pythons_probabilities(tmp_path, target, method):
     """One feature, so that scores are one product: the same in every engine."""
     x = np.round(RNG.normal(size=(300, 1)), 1)  # many ties
     y = np.clip(np.round(2 * x[:, 0] + RNG.normal(size=300)) + 3, 1, 5).astype(int)
@@ -176,7 +176,7 @@ def test_overflowing_scores_are_rejected(tmp_path, target, method):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_curves_with_one_or_two_knots(tmp_path, target):
+def test_curves_with_one_or_two_knots_are_exported(tmp_path, target):
     model = calibrated("frozen", "isotonic").fit(np.ones((60, 5)), Y[:60], classes=[1, 2, 3, 4, 5])
     assert model.curves_.knots.size == 1
     rows = np.vstack([np.ones((2, 5)), X[:20]])
@@ -187,7 +187,7 @@ def test_curves_with_one_or_two_knots(tmp_path, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_constants_that_are_one_or_nothing_in_single_precision_only(tmp_path, target):
+def test_constants_near_0_and_1_survive_single_precision(tmp_path, target):
     """The runtime leaves out what it takes for a product with 1, or a sum with 0."""
     model = make_pipeline(StandardScaler(), calibrated("frozen")).fit(X, Y)
     model[-1].center_, model[-1].scale_ = 1e-60, 1 + 1e-9
@@ -205,7 +205,7 @@ def test_constants_that_are_one_or_nothing_in_single_precision_only(tmp_path, ta
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("inside", ["PRank", "scaled CuSumRank"])
-def test_functions_of_c(tmp_path, inside, method):
+def test_functions_of_c_give_pythons_probabilities(tmp_path, inside, method):
     needs("c")
     model = calibrated(inside, method).fit(X, Y)
     library, rows = in_c(tmp_path, model), many_rows()
@@ -216,7 +216,7 @@ def test_functions_of_c(tmp_path, inside, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_sparse_rows_in_c(tmp_path, method):
+def test_sparse_rows_in_c_give_pythons_probabilities(tmp_path, method):
     needs("c")
     model = calibrated("PRank", method).fit(sp.csr_array(X), Y)
     library = in_c(tmp_path, model)
@@ -234,7 +234,7 @@ def test_sparse_rows_in_c(tmp_path, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_outputs_of_onnx(tmp_path, capfd, method):
+def test_onnx_outputs_probabilities_and_labels(tmp_path, capfd, method):
     needs("onnx")
     labels = np.array(["poor", "fair", "good", "very good", "best"])
     model = calibrated("PRank", method).fit(X, labels[Y - 1], classes=labels)

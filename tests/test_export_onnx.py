@@ -21,7 +21,7 @@ def outputs_of(file, rows, name="rows"):
 
 
 @walk(LEARNERS)
-def test_scores_ranks_and_labels(tmp_path, learner):
+def test_scores_ranks_and_labels_are_pythons(tmp_path, learner):
     model = fitted(learner)
     rc.export(model, tmp_path / "m.onnx", "onnx")
     found = outputs_of(tmp_path / "m.onnx", SINGLE)
@@ -49,7 +49,7 @@ def test_scores_ranks_and_labels(tmp_path, learner):
 @pytest.mark.parametrize(
     "classes", [["schlecht", "mäßig", "gut", ""], [1, 2, 3, 4], [0.5, 1.0, 1.5, 2.0]]
 )
-def test_labels_of_any_kind(tmp_path, classes):
+def test_labels_of_any_kind_are_exported(tmp_path, classes):
     model = rc.PRank(random_state=0).fit(X, np.array(classes)[Y - 1], classes=classes)
     names = ["a", "b", "c", "d", "größe"]
     rc.export(model, tmp_path / "m.onnx", "onnx", feature_names=names)
@@ -61,7 +61,7 @@ def test_labels_of_any_kind(tmp_path, classes):
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging])
-def test_votes(tmp_path, learner, output):
+def test_votes_are_pythons(tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(SINGLE), model.project(SINGLE)
@@ -73,7 +73,7 @@ def test_votes(tmp_path, learner, output):
 
 @pytest.mark.parametrize("decision", ["cusum", "count"])
 @pytest.mark.parametrize("tie", ["high", "low"])
-def test_ties_and_decisions(tmp_path, decision, tie):
+def test_ties_and_decisions_are_pythons(tmp_path, decision, tie):
     rows = np.round(X)  # integers, of which many scores are equal
     options = {"decision": decision, "tie_break": tie, "average": False}
     model = rc.CuSumRank.published(**options).fit(rows, Y)
@@ -82,7 +82,7 @@ def test_ties_and_decisions(tmp_path, decision, tie):
     np.testing.assert_array_equal(found["label"], model.predict(rows))
 
 
-def test_a_row_and_many_and_doubles(tmp_path):
+def test_single_rows_batches_and_doubles_are_accepted(tmp_path):
     model = rc.RankBoost(20).fit(X, Y, qid=QID)
     rc.export(model, tmp_path / "m.onnx", "onnx", dtype="float64")
     for n in [1, 2, 90]:
@@ -107,7 +107,7 @@ def test_infinite_values_go_where_the_largest_numbers_go(tmp_path, params, dtype
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def test_a_model_without_stumps(tmp_path):
+def test_a_model_without_stumps_is_exported(tmp_path):
     rows = np.ones((90, 5))
     model = rc.RankBoost(5).fit(rows, Y, qid=QID)
     rc.export(model, tmp_path / "m.onnx", "onnx", check=rows)
@@ -144,7 +144,7 @@ def test_labels_without_an_onnx_type_are_rejected(tmp_path):
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 @pytest.mark.parametrize("learner", [rc.KernelPRank, rc.KernelCuSumRank])
-def test_a_kernel_learner_that_standardises_columns_far_from_zero(tmp_path, learner, kernel):
+def test_kernel_learners_keep_digits_of_columns_far_from_zero(tmp_path, learner, kernel):
     # The mean of the second column is 10,000 of its deviations.
     columns = (X + np.array([0, 1e4, 0, -3, 5])) * np.array([1, 1, 1e-3, 1, 1])
     model = learner(kernel, random_state=0).fit(columns, Y)

@@ -174,7 +174,7 @@ def test_values_take_the_same_side_as_in_python(tmp_path, target, learner, steps
 @pytest.mark.parametrize("steps", SCALERS, ids=str)
 @walk([one for one in first_of_each(SAVED) if adds_up(one)])
 @pytest.mark.parametrize("target", sorted({*READERS} - {"xgboost_dump"}))
-def test_weighted_sums(tmp_path, target, learner, steps):
+def test_weighted_sums_are_exported(tmp_path, target, learner, steps):
     model = fitted(learner, steps)
     rows = hostile(model)
     rc.export(model, tmp_path / "m", target, feature_names=FIVE)
@@ -186,7 +186,7 @@ def test_weighted_sums(tmp_path, target, learner, steps):
 @pytest.mark.parametrize("learner", BOOSTED, ids=str)
 @pytest.mark.parametrize("steps", [[], [StandardScaler()], [SimpleImputer()]], ids=str)
 @pytest.mark.parametrize("target", ["opensearch", "vespa", "xgboost_dump"])
-def test_missing_values_where_a_target_knows_them(tmp_path, target, learner, steps):
+def test_missing_values_are_exported_where_the_target_has_them(tmp_path, target, learner, steps):
     model = fitted(learner, steps, missing=0.2)
     rows = RNG.normal(size=(2000, 5)).astype(np.float32)
     rows[RNG.random(rows.shape) < 0.3] = np.nan

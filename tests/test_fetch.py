@@ -189,7 +189,7 @@ def test_archives_are_read_by_name_and_never_unpacked(tmp_path, monkeypatch):
         data_layout.movielens(zipped(members))
 
 
-def test_partitions_find_their_rows():
+def test_partitions_have_the_published_rows():
     X = np.array([[1.0, 0.123456], [2.0, 0.5], [2.0, 0.5], [3.0, 0.25]])
     y = np.array([7.0, 9.0, 8.0, 1.5])
     rounded = np.array([[1.0, 0.12346], [2.0, 0.5], [2.0, 0.5], [3.0, 0.25]])
@@ -212,7 +212,7 @@ def test_partitions_find_their_rows():
     assert lines[1:] == ["train 0 3 1", "test 0 0 2"]
 
 
-def test_bags_of_words():
+def test_bags_of_words_are_read():
     found = data_layout.sst5(b"4 good good film\n0 bad\n", b"2 a film\n", b"1 film \n")
     assert found["vocab.txt"] == b"a\nbad\nfilm\ngood\n"
     assert found["train.bow.svm"] == b"4 3:1 4:2\n0 2:1\n"
@@ -220,7 +220,7 @@ def test_bags_of_words():
     assert found["test.bow.svm"] == b"1 3:1\n"
 
 
-def test_tables_are_whole():
+def test_tables_of_sources_and_sums_agree():
     known, sums = fetch.sources(), fetch.sums()
     assert known.keys() == sums.keys() == data_layout.BUILDERS.keys()
     urls = [source.url for files in known.values() for source in files]
@@ -236,7 +236,7 @@ def test_tables_are_whole():
             assert like in page or f"NAME.{like.partition('.')[2]}" in page, path
 
 
-def test_the_data_at_hand_are_those_of_the_table():
+def test_available_data_equal_the_table():
     there = [name for name in fetch.sums() if (fetch.DATA / name).is_dir()]
     if not there:
         pytest.skip(f"no data in {fetch.DATA}; set RANKCORE_DATA")
@@ -244,7 +244,7 @@ def test_the_data_at_hand_are_those_of_the_table():
     assert not any(bad.values()), bad
 
 
-def test_the_command(monkeypatch, capsys, tmp_path, server):
+def test_the_command_downloads_a_set(monkeypatch, capsys, tmp_path, server):
     monkeypatch.setattr(sys, "argv", ["fetch", "--list"])
     fetch.main()
     assert "cystic-fibrosis" in capsys.readouterr().out

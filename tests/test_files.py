@@ -253,7 +253,7 @@ def test_exception_keeps_the_older_file(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_many_writers_of_one_folder(tmp_path):
+def test_many_processes_write_to_one_folder(tmp_path):
     code = (
         "import sys\n"
         "from rankcore._core.files import atomic_write\n"

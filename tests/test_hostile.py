@@ -316,7 +316,7 @@ def test_messages_name_the_column_and_the_cause(frame, message):
 # ---------------------------------------------------------------- extreme numbers
 
 
-def test_weights_of_any_magnitude_weigh():
+def test_weights_of_any_magnitude_have_effect():
     y, s = [0, 1, 2, 2], [0.0, 2, 1, 2]
     for power in [-1060, -400, 0, 400, 1020]:
         w = np.ldexp([1.0, 2, 3, 1], power)
@@ -332,7 +332,7 @@ def test_weights_of_any_magnitude_weigh():
         metrics.confusion_by_rank(y, y, sample_weight=[1e308] * 4)
 
 
-def test_auc_of_weights_of_very_different_magnitude():
+def test_auc_is_exact_for_weights_of_very_different_magnitude():
     y, s, qid = [1, 0, 1, 0, 0], [2.0, 1, 1, 2, 1], [0, 0, 1, 1, 1]
     weights = np.array([1e-300, 1e150, 1e-300, 2e-300, 1e-300])
     _, areas = settles(metrics.auc_score, y, s, qid=qid, sample_weight=weights, per_query=True)
@@ -435,14 +435,14 @@ def test_a_saved_file_keeps_the_mode_of_the_one_it_replaces(saved):
     assert saved.stat().st_mode & 0o777 == 0o600
 
 
-def test_names_as_long_as_the_file_system_has_them(tmp_path):
+def test_names_of_maximum_length_are_saved(tmp_path):
     path = tmp_path / ("m" * 255)
     rc.save(rc.PRank.published().fit(X, Y), path)
     assert rc.load(path).t_ == N
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_link_that_leads_back_to_itself(tmp_path):
+def test_a_circular_link_is_an_error(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(OSError, match="symbolic links"):
@@ -534,7 +534,7 @@ def test_damaged_files_load_as_they_were_or_are_rejected(tmp_path):
 
 
 @pytest.mark.sampled
-def test_a_flipped_bit_anywhere_is_found(saved):
+def test_a_flipped_bit_anywhere_is_detected(saved):
     content = saved.read_bytes()
     n_bits = 8 * len(content)
     for at in range(n_bits) if NIGHTLY else RNG.choice(n_bits, 1000, replace=False).tolist():
@@ -569,7 +569,7 @@ def test_a_failed_dump_leaves_the_older_file(tmp_path):
         dump_letor(X, Y, tmp_path / "nowhere" / "data.txt")
 
 
-def test_rank_fractions_with_weights_far_apart():
+def test_rank_fractions_are_exact_for_weights_far_apart():
     for normalize in ["true", "pred"]:
         table = metrics.confusion_by_rank(
             [0, 1], [0, 1], normalize=normalize, sample_weight=[1e308, 1e-300]
@@ -652,7 +652,7 @@ def test_a_subclass_may_pass_names_on():
     assert Mine(mine=2, max_iter=3).max_iter == 3
 
 
-def test_measures_at_the_ends_of_float64():
+def test_measures_at_the_limits_of_float64_are_right_or_rejected():
     far, big = 1e308, 10**400
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -168,7 +168,7 @@ def test_large_ids_of_both_signs_keep_their_values():
         [True, False],
     ],
 )
-def test_columns_are_those_of_numpy(values):
+def test_id_columns_equal_those_of_numpy(values):
     found, expected = as_column(values, "y"), np.asarray(values)
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()

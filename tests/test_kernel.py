@@ -67,7 +67,7 @@ def compiled_values(rows, support, kernel):
 @form
 @pytest.mark.parametrize("n_features", [1, 3, 54, 256, 257, 700])
 @pytest.mark.parametrize("n_support", [1, 4, 7, 64, 131])
-def test_kernel_values(form, n_features, n_support):
+def test_kernel_values_equal_the_formulas(form, n_features, n_support):
     rng = np.random.default_rng(n_features + n_support)
     X = rng.normal(size=(21, n_features)) * (rng.random((21, n_features)) < 0.6)
     S = rng.normal(size=(n_support, n_features)) * (rng.random((n_support, n_features)) < 0.6)
@@ -126,7 +126,7 @@ def test_the_exponential_ends_below_minus_708():
     ("kernel", "tie"), [("rbf", "crammer"), ("poly", "strict"), ("linear", "crammer")]
 )
 @form
-def test_prank_is_the_plain_one(kernel, tie, form):
+def test_kernel_prank_equals_the_plain_form(kernel, tie, form):
     X, y = problem()
     plain, params = KERNELS[kernel]
     expected = kernel_prank(X, y, 4, plain, tie, epochs=2)
@@ -155,7 +155,7 @@ def test_prank_is_the_plain_one(kernel, tie, form):
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 @pytest.mark.parametrize("update", ["perceptron", "pa", "pa1", "pa2"])
 @pytest.mark.parametrize("margin", [0.0, 0.7])
-def test_cusum_is_the_plain_one(kernel, update, margin):
+def test_kernel_cusum_equals_the_plain_form(kernel, update, margin):
     X, y = problem(200)
     plain, params = KERNELS[kernel]
     expected = kernel_cusum(X, y, 4, plain, update, 0.3, margin, epochs=2)
@@ -177,7 +177,7 @@ def test_cusum_is_the_plain_one(kernel, update, margin):
 
 
 @pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr32"]], ids=["dense64", "csr32"])
-def test_oap_is_the_plain_one(form):
+def test_kernel_oap_equals_the_plain_form(form):
     X, y = problem(250)
     n, tau = 8, 0.4
     model = rc.KernelOAPBPM.published(n, tau, kernel="rbf", gamma=0.3, random_state=7).fit(
@@ -245,7 +245,7 @@ def test_dual_learners_decide_as_their_linear_twins(primal, dual):
 
 
 @pytest.mark.parametrize(("primal", "dual"), TWINS, ids=str)
-def test_linear_kernel_on_sparse_text(primal, dual):
+def test_linear_kernel_on_sparse_text_equals_linear_learners(primal, dual):
     rng = np.random.default_rng(4)
     X = sp.random(500, 2000, density=0.01, random_state=rng, format="csr")
     X.data = rng.integers(1, 5, size=X.nnz).astype(np.float64)  # counts: sums are exact
@@ -258,7 +258,7 @@ def test_linear_kernel_on_sparse_text(primal, dual):
 
 @given(ordinal_problems(), st.sampled_from([0, 1, 5]))
 @settings(max_examples=examples(60), deadline=None)
-def test_twins_on_integers_with_ties(problem, twin):
+def test_linear_and_dual_learners_agree_on_integers_with_ties(problem, twin):
     X, y, k = problem
     primal, dual = map(clone, TWINS[twin])
     primal.set_params(max_iter=2).fit(X, y, classes=range(1, k + 1))
@@ -356,7 +356,7 @@ def test_dense_equals_sparse_to_the_bit(learner):
 
 
 @every
-def test_saved_models_go_on_to_the_bit(learner, tmp_path):
+def test_saved_models_continue_bit_identically(learner, tmp_path):
     X, y = problem(300)
     learner = clone(learner).set_params(gamma=0.3)
     for convert in [FORMS["dense32"], FORMS["csr64"]]:
@@ -369,7 +369,7 @@ def test_saved_models_go_on_to_the_bit(learner, tmp_path):
         np.testing.assert_equal(known(copy)[0][1], known(model)[0][1])
 
 
-def test_a_model_without_support_vectors_is_saved_and_goes_on(tmp_path):
+def test_a_model_without_support_vectors_is_saved_and_continues(tmp_path):
     model = rc.KernelPRank.published(gamma=1.0).partial_fit([[1.0]], [2], classes=[1, 2])
     assert model.support_.size == 0
     assert_array_equal(model.project([[3.0]]), [0.0])
@@ -400,7 +400,7 @@ def test_threads_do_not_change_a_bit(n_jobs, monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gamma_is_found_without_a_copy_of_the_data(form, dtype):
+def test_gamma_is_computed_without_a_copy_of_the_data(form, dtype):
     rng = np.random.default_rng(0)
     values = np.where(rng.random((2000, 1000)) < 0.5, rng.normal(2.0, 1.0, (2000, 1000)), 0.0)
     X, y = form(values.astype(dtype)), rng.integers(0, 3, 2000)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kernel
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("epochs", [1, 3])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_budgets_are_the_plain_ones(policy, epochs, kernel):
+def test_budgets_equal_the_plain_form(policy, epochs, kernel):
     X, y = problem(150)
     plain, params = KERNELS[kernel]
     budget = {"budget": 12, "policy": policy, "decay": 0.02, "tol": 1e-3}
@@ -56,7 +56,7 @@ def test_budgets_are_the_plain_ones(policy, epochs, kernel):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
+def test_budgets_of_tasks_and_members_equal_the_plain_form(policy):
     X, y = problem(150)
     budget = {"budget": 15, "policy": policy, "decay": 0.02, "tol": 1e-3}
     params = {"budget": 15, "budget_policy": policy, "decay": 0.02, "projection_tol": 1e-3}
@@ -116,7 +116,7 @@ def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
     ids=str,
 )
 @pytest.mark.parametrize("form", ["dense64", "csr32"])
-def test_sums_made_when_a_block_begins_are_those_made_row_by_row(learner, form):
+def test_block_sums_equal_row_by_row_sums(learner, form):
     # Without a budget the known support vectors are summed ahead, in chunks of 1024; with one, not.
     X, y = problem(3000, d=5, k=5)
     rng = np.random.default_rng(0)
@@ -185,7 +185,7 @@ def sines(A, B):
     ids=str,
 )
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_functions_and_precomputed_values(learner, epochs):
+def test_functions_and_precomputed_values_equal_built_in_kernels(learner, epochs):
     X, y = problem(200)
     gram = sines(X, X)
     params = learner.get_params() | {"gamma": 0.3, "max_iter": epochs}
@@ -412,7 +412,7 @@ def test_load_rejects_states_beyond_their_arrays(name, spoil):
 
 
 @pytest.mark.parametrize("learner", [rc.KernelPRank, rc.KernelCuSumRank, rc.KernelOAPBPM])
-def test_budgets_that_int64_has(learner):
+def test_budgets_up_to_int64_are_accepted(learner):
     X, y = [[0.0], [1.0], [2.0]], [1, 2, 3]
     made = {"n_estimators": 2} if learner is rc.KernelOAPBPM else {}
     assert learner(**made, budget=2**63 - 1).fit(X, y).support_.size <= 3

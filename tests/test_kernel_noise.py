@@ -60,7 +60,7 @@ def test_noise_is_fitted_by_later_passes():
     assert np.mean(losses["auto"]) < np.mean(losses[20])
 
 
-def test_a_number_of_passes_is_made_as_given():
+def test_a_given_number_of_passes_is_made():
     X, y = labelled(1.0)
     for model in (fitted(X, y, max_iter=30), rc.KernelPRank.published(max_iter=30).fit(X, y)):
         assert model.n_iter_ == 30
@@ -85,7 +85,7 @@ def test_weighted_rows_keep_the_last_parameters():
     assert_equal(rc.KernelPRank(random_state=0).fit(X, y, sample_weight=np.ones(60)), fitted(X, y))
 
 
-def test_a_stream_goes_on_from_the_fifth_pass():
+def test_a_stream_continues_from_the_fifth_pass():
     X, y = labelled(1.0, n=90)
     model, early = fitted(X[:60], y[:60]), fitted(X[:60], y[:60], max_iter=5)
     assert model.best_iteration_ == 5

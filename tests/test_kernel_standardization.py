@@ -63,7 +63,7 @@ def stream(learner, X, y, cuts=()):
 
 @every
 @each_kernel
-def test_a_fit_is_that_behind_a_standard_scaler(learner, kernel):
+def test_a_fit_equals_that_behind_a_standard_scaler(learner, kernel):
     X, y = table()
     model = clone(learner).set_params(kernel=kernel).fit(X, y)
     plain = clone(model).set_params(standardize=False)
@@ -207,7 +207,7 @@ def test_kept_values_are_those_of_blocks(learner, monkeypatch):
 
 
 @every
-def test_one_row_and_words(learner):
+def test_one_row_and_words_are_learned(learner):
     X, y = table()
     words = np.array(["bad", "fair", "good", "best"])
     model = clone(learner).fit(X, words[y - 1], classes=words)
@@ -290,7 +290,7 @@ def test_support_vectors_that_become_dependent_are_projected():
 
 
 @every
-def test_a_saved_stream_goes_on_with_the_same_bits(learner, tmp_path):
+def test_a_saved_stream_continues_bit_identically(learner, tmp_path):
     X, y = table(150)
     whole = stream(learner, X, y)
     model = stream(learner, X[:77], y[:77])
@@ -301,7 +301,7 @@ def test_a_saved_stream_goes_on_with_the_same_bits(learner, tmp_path):
 
 
 @every
-def test_a_fit_goes_on_as_a_stream(learner):
+def test_a_fit_continues_as_a_stream(learner):
     X, y = table(200)
     model = clone(learner).fit(X[:100], y[:100])
     model.partial_fit(X[100:], y[100:])

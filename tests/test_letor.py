@@ -84,13 +84,13 @@ def test_texts_agree_with_the_plain_reader(lines, ending, first, finite):
 
 @given(text=st.binary(max_size=60), first=st.sampled_from([0, 1, "auto"]))
 @settings(max_examples=examples(250), deadline=None)
-def test_arbitrary_bytes(text, first):
+def test_arbitrary_bytes_are_read_or_rejected(text, first):
     matches_reference(text, first)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(200), deadline=None)
-def test_damaged_texts(seed):
+def test_damaged_texts_are_read_as_the_plain_reader_does(seed):
     draw = random.Random(seed)
     text = bytearray(SAMPLE)
     for _ in range(draw.randrange(1, 4)):
@@ -125,7 +125,7 @@ SAMPLE = b"""\
 """
 
 
-def test_sample():
+def test_the_sample_is_read():
     data = load(SAMPLE, comments=True)
     assert repr(data) == "LetorData(4 x 46 CSR float64, qid, docid, comments)"
     assert data.y.tolist() == [2, 0, 1.5, -1]
@@ -176,7 +176,7 @@ def test_same_arrays_as_scikit_learn(X, zero_based, with_qid, dtype):
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no real data in {DATA}")
 @pytest.mark.parametrize("part", ["norm.S1", "min.S2"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_ohsumed(part, dtype):
+def test_ohsumed_is_read_as_by_scikit_learn(part, dtype):
     datasets = pytest.importorskip("sklearn.datasets")
     path = DATA / "ohsumed-letor3" / f"{part}.txt.gz"
     data = load_letor(path, dtype=dtype)
@@ -240,7 +240,7 @@ class Dripping:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
-def test_every_kind_of_source(pack, tmp_path):
+def test_every_kind_of_source_is_read(pack, tmp_path):
     content = pack(SAMPLE)
     path = tmp_path / "misnamed.txt"
     path.write_bytes(content)
@@ -265,7 +265,7 @@ def test_members_of_an_archive_are_one_file(between, monkeypatch):
         load(member + b"more")
 
 
-def test_ends_of_lines_and_files():
+def test_ends_of_lines_and_files_are_recognised():
     expected = load(SAMPLE)
     forms = [
         SAMPLE.rstrip(),
@@ -277,7 +277,7 @@ def test_ends_of_lines_and_files():
         assert_rows(load(text), expected.X, expected.y, expected.qid)
 
 
-def test_long_lines():
+def test_long_lines_are_read():
     # Longer than a block, which is a megabyte.
     values = np.random.default_rng(0).normal(size=200_000)
     line = (
@@ -293,7 +293,7 @@ def test_long_lines():
     assert [len(comment) for comment in data.comments] == [2 * 10**6 - 1, 0, 2 * 10**6 - 1]
 
 
-def test_rows_without_features():
+def test_rows_without_features_are_read():
     data = load(b"1\n0 # b\n")
     assert data.X.shape == (2, 0)
     assert data.qid is None
@@ -303,7 +303,7 @@ def test_rows_without_features():
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_numbering(dense, size, monkeypatch):
+def test_features_are_numbered_from_0_or_1(dense, size, monkeypatch):
     monkeypatch.setattr(streams, "BLOCK", size)
 
     def matrix(text, **options):
@@ -328,7 +328,7 @@ def test_numbering(dense, size, monkeypatch):
         matrix(zeros[:-6], n_features=2)
 
 
-def test_largest_feature_numbers():
+def test_the_largest_feature_numbers_are_read():
     assert load(b"1 2147483647:1\n").X.shape == (1, 2**31 - 1)
     assert load(b"1 0:1 2147483646:1\n").X.shape == (1, 2**31 - 1)
     assert load(b"1 2147483646:1\n", zero_based=True).X.indices.tolist() == [2**31 - 2]
@@ -369,7 +369,7 @@ def test_largest_feature_numbers():
     ],
 )
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_query_ids(words, expected, size, monkeypatch):
+def test_query_ids_keep_their_type(words, expected, size, monkeypatch):
     monkeypatch.setattr(streams, "BLOCK", size)
     qid = load("".join(f"1 qid:{word} 1:1\n" for word in words).encode()).qid
     assert qid.tolist() == expected
@@ -403,7 +403,7 @@ def test_query_ids(words, expected, size, monkeypatch):
         ("# größe rest", "größe"),
     ],
 )
-def test_document_ids(comment, docid):
+def test_document_ids_are_found_in_comments(comment, docid):
     text = f"1 1:1 {comment}\n0 1:1 # other\n".encode()
     assert load(text).docid.tolist() == [docid, "other"]
     alone = load(f"1 1:1 {comment}".encode())
@@ -412,7 +412,7 @@ def test_document_ids(comment, docid):
     assert load(text).comments is None
 
 
-def test_comments_that_are_not_utf8():
+def test_comments_that_are_not_utf8_are_kept():
     text = b"1 qid:\xe4 1:1 #docid = \xff\xfe\n1 qid:\xe4 #b\n"
     data = load(text, comments=True)
     assert [word.encode("utf-8", "surrogateescape") for word in data.docid] == [b"\xff\xfe", b"b"]
@@ -474,7 +474,7 @@ def test_comment_fields_must_be_read():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_malformed_lines(text, message, size, monkeypatch, tmp_path):
+def test_malformed_lines_are_named(text, message, size, monkeypatch, tmp_path):
     monkeypatch.setattr(streams, "BLOCK", size)
     path = tmp_path / "data"
     path.write_bytes(text)
@@ -490,7 +490,7 @@ def test_malformed_lines(text, message, size, monkeypatch, tmp_path):
     assert str(again.value) == str(caught.value)
 
 
-def test_values_that_float32_cannot_hold():
+def test_values_that_float32_cannot_hold_are_rejected():
     text = b"1 1:1\n1 1:1e39\n"
     assert load(text).X.data.tolist() == [1, 1e39]
     with pytest.raises(ValueError, match="line 2: found '1:1e39', which float32 cannot hold"):
@@ -498,7 +498,7 @@ def test_values_that_float32_cannot_hold():
     assert load(text, dtype=np.float32, ensure_all_finite=False).X.data.tolist() == [1, np.inf]
 
 
-def test_missing_values():
+def test_missing_values_are_read_on_request():
     text = b"1 1:nan 2:1\n"
     for option in ["allow-nan", False]:
         np.testing.assert_array_equal(load(text, ensure_all_finite=option).X.data, [np.nan, 1])
@@ -509,7 +509,7 @@ def test_missing_values():
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"# only\n\n# comments", b"\xef\xbb\xbf"])
-def test_empty_files(text):
+def test_empty_files_are_rejected(text):
     with pytest.raises(ValueError, match="the stream holds no examples"):
         load(text)
     with pytest.raises(ValueError, match="the stream holds no examples"):
@@ -518,7 +518,7 @@ def test_empty_files(text):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_damaged_archives(pack):
+def test_damaged_archives_are_rejected(pack):
     content = bytearray(pack(SAMPLE * 100))
     with pytest.raises(ValueError, match="the stream is damaged: "):
         load(content[: len(content) // 2])
@@ -552,7 +552,7 @@ def test_invalid_sources_are_rejected(tmp_path):
         ({"ensure_all_finite": "nan"}, ValueError, "ensure_all_finite must be True, False or"),
     ],
 )
-def test_wrong_options(options, error, message):
+def test_wrong_options_are_rejected(options, error, message):
     with pytest.raises(error, match=message):
         load(SAMPLE, **options)
 
@@ -587,7 +587,7 @@ def test_the_kernel_checks_its_arrays():
         scatter(ends + 7, columns, values, 0, 0, np.empty((1, 6)))
 
 
-def test_rows_labels_and_queries_at_once():
+def test_rows_labels_and_queries_are_returned_together():
     text = b"2 qid:7 1:0.5 3:-1 #docid = A\n0 qid:7 2:4 #docid = B\n1 qid:8 1:1 #docid = C\n"
     data = load_letor(io.BytesIO(text))
     X, y, qid = data
@@ -599,7 +599,7 @@ def test_rows_labels_and_queries_at_once():
     assert "<th>7</th><th>A</th><td>2</td><td>1: 0.5, 3: -1</td>" in page
 
 
-def test_rows_as_a_frame():
+def test_rows_are_returned_as_a_frame():
     pytest.importorskip("pandas")
     text = b"2 qid:7 1:0.5 3:-1 #docid = A\n0 qid:7 2:4 #docid = B\n"
     for dense in (True, False):

@@ -63,7 +63,7 @@ def test_batches_are_whole_queries(sizes, rows, block, by_queries):
 
 
 @pytest.mark.parametrize("block", [1, 10, 10**6])
-def test_batches_without_queries(block, monkeypatch):
+def test_batches_without_queries_have_the_requested_size(block, monkeypatch):
     monkeypatch.setattr(streams, "BLOCK", block)
     text = b"".join(b"%d 1:%d\n" % (i, i) for i in range(25))
     parts = list(iter_letor(io.BytesIO(text), n_features=1, rows_per_batch=10))

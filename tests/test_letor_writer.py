@@ -33,7 +33,7 @@ IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#=")
     comments=st.booleans(),
 )
 @settings(max_examples=examples(100), deadline=None)
-def test_round_trips(X, dtype, dense, zero_based, values, ids, words, comments):
+def test_written_rows_are_read_back(X, dtype, dense, zero_based, values, ids, words, comments):
     # A few numbers and ids, again and again: each that is drawn takes time.
     n_rows, values, ids = X.shape[0], np.resize(values, 60), 4 * ids
     X = X.astype(np.float64)
@@ -128,7 +128,7 @@ def test_floats_have_nine_digits(kind):
     assert words_of(values) == [f"{value:.9g}" for value in values.tolist()]
 
 
-def test_longer_rows_than_a_block():
+def test_rows_longer_than_a_block_are_written():
     X = np.arange(3 * (BLOCK_VALUES + 1), dtype=np.float64).reshape(3, -1)
     file = io.BytesIO()
     dump_letor(X, [1, 2, 3], file, zero_based=True)
@@ -164,7 +164,7 @@ def test_written_text_is_exact():
     assert file.getvalue() == b""
 
 
-def test_written_files(tmp_path):
+def test_files_are_written_compressed_by_name(tmp_path):
     X = sp.random(10_000, 20, 0.5, format="csr", random_state=0)
     for name in ["data.txt", "data.txt.gz"]:
         dump_letor(X, np.zeros(10_000), tmp_path / name)

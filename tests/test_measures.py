@@ -126,7 +126,7 @@ ROUNDING = 1e-14
 
 @given(data=judged(), k=st.integers(1, 8), Z=st.sampled_from([None, 1, 3]))
 @settings(max_examples=examples(150), deadline=None)
-def test_binary_measures_over_every_order_of_ties(data, k, Z):
+def test_binary_measures_are_means_over_all_orders_of_ties(data, k, Z):
     labels, scores = data
     m = k if k < 5 else None
     for measure, options, plain in [
@@ -150,7 +150,7 @@ def test_binary_measures_over_every_order_of_ties(data, k, Z):
 @pytest.mark.parametrize("gain", GAINS)
 @given(data=judged(), k=st.none() | st.integers(1, 8))
 @settings(max_examples=examples(60), deadline=None)
-def test_gain_measures_over_every_order_of_ties(discount, gain, data, k):
+def test_gain_measures_are_means_over_all_orders_of_ties(discount, gain, data, k):
     labels, scores = data
     options = {"k": k, "gain": gain, "discount": discount}
     rule = k or 99, GAINS[gain], DISCOUNTS[discount]
@@ -185,7 +185,7 @@ def expected_phi(groups, m):
         ([(7, 0), (120, 60), (80, 80)], 90),
     ],
 )
-def test_phi_of_large_groups(groups, m):
+def test_phi_of_large_groups_equals_the_closed_form(groups, m):
     labels = [label for n, r in groups for label in [1] * r + [0] * (n - r)]
     scores = [-float(i) for i, (n, _) in enumerate(groups) for _ in range(n)]
     expected = expected_phi(groups, m or sum(labels))
@@ -198,7 +198,7 @@ def test_phi_of_large_groups(groups, m):
 # ---------------------------------------------------------------- golden numbers
 
 
-def test_golden_phi_family():
+def test_phi_family_has_the_golden_values():
     # Worked by hand from the positions 1, 3 and 2, 4, 5 of the relevant documents.
     first, second = [1, 0, 1], [0, 1, 0, 1, 1]
     down = [5.0, 4.0, 3.0, 2.0, 1.0]
@@ -216,13 +216,13 @@ def test_golden_phi_family():
     ("discount", "expected"),
     [("log2", [1, 0.649015, 0.888599]), ("letor", [1, 0.547575, 0.773787])],
 )
-def test_golden_ndcg(discount, expected):
+def test_ndcg_has_the_golden_values(discount, expected):
     labels, scores = [2, 0, 1, 2, 0], [5, 4, 3, 2, 1]
     found = [ndcg_score(labels, scores, k=k, discount=discount) for k in (1, 3, 5)]
     assert found == pytest.approx(expected, abs=5e-7)  # printed with six digits
 
 
-def test_golden_letor_mean_over_positions():
+def test_letor_mean_over_positions_has_the_golden_values():
     labels, scores = [2, 0, 1, 2, 0], [5, 4, 3, 2, 1]
     found = [ndcg_score(labels, scores, k=k, discount="letor") for k in range(1, 6)]
     assert np.mean(found) == pytest.approx(0.719030, abs=5e-7)
@@ -252,7 +252,7 @@ def test_phi_is_a_lower_bound_of_precision_and_has_a_bound_of_its_own(data):
 
 @given(data=judged(12))
 @settings(max_examples=examples(100), deadline=None)
-def test_members_of_the_phi_family(data):
+def test_known_measures_are_members_of_the_phi_family(data):
     labels, scores = data
     assert phi_measure(labels, scores) == pytest.approx(
         average_precision(labels, scores), abs=ROUNDING
@@ -285,7 +285,7 @@ def hard_scores(rng, n):
 
 
 @pytest.mark.parametrize("n", [24, 25, 40, 63, 64, 100, 257, 1000, 20_000, 140_000])
-def test_order_of_long_queries(n):
+def test_long_queries_are_sorted_stably(n):
     rng = np.random.default_rng(n)
     discount = 1 / np.log2(1 + np.arange(1, n + 1))
     for scores in hard_scores(rng, n):
@@ -312,7 +312,7 @@ def test_order_of_long_queries(n):
 
 
 @pytest.mark.parametrize("k", [1, 10, 64, 200, None])
-def test_averaged_ties_as_scikit_learn(k):
+def test_averaged_ties_equal_scikit_learn(k):
     sklearn_ndcg = pytest.importorskip("sklearn.metrics").ndcg_score
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 5, (60, 300))
@@ -348,7 +348,7 @@ def test_perfect_orders_score_exactly_one():
 # ---------------------------------------------------------------- gains
 
 
-def test_gain_tables_and_callables():
+def test_gains_may_be_tables_and_callables():
     labels, scores = [0, 2, 1, 2], [4.0, 3.0, 2.0, 2.0]
     expected = ndcg_score(labels, scores)
     for table in ([0, 1, 3], (0, 1, 3), np.array([0.0, 1.0, 3.0])):
@@ -367,7 +367,7 @@ def test_gain_tables_and_callables():
         ndcg_score(labels, scores, gain=lambda y: np.where(y > 1, np.nan, y))
 
 
-def test_real_and_large_labels():
+def test_real_and_large_labels_are_measured():
     for labels in ([0.5, 2.5, 0], [60, 3, 0], [63, 64, 2], [-1, 1, 0]):
         gains = 2.0 ** np.array(labels, dtype=float) - 1
         found = dcg_score(labels, [3, 2, 1])
@@ -402,7 +402,7 @@ QUERIES = ["x", "x", "y", "x", "y", "y", "z", "z"]
     ],
 )
 @pytest.mark.parametrize("scattered", [False, True])
-def test_queries_of_any_type_in_any_order(qid, scattered):
+def test_queries_may_have_any_type_and_order(qid, scattered):
     if isinstance(qid[0], tuple):
         objects = np.empty(len(qid), dtype=object)
         objects[:] = qid
@@ -436,7 +436,7 @@ def test_document_ids_break_ties():
         reciprocal_rank(labels, np.zeros(5), docid=["a"])
 
 
-def test_query_weights():
+def test_query_weights_weigh_the_mean():
     options = {"qid": QUERIES, "k": 1}
     values = precision_at_k(LABELS, SCORES, per_query=True, **options)[1]
     assert precision_at_k(LABELS, SCORES, query_weight=[1, 2, 0], **options) == pytest.approx(
@@ -453,7 +453,7 @@ def test_query_weights():
 
 
 @pytest.mark.parametrize("empty", [0, 1, 0.5, "skip"])
-def test_queries_without_relevant_documents(empty):
+def test_queries_without_relevant_documents_follow_the_option(empty):
     qid, labels, scores = [1, 1, 2, 2], [0, 0, 0, 1], [2, 1, 2, 1]
     for measure in (average_precision, reciprocal_rank, r_precision, ndcg_score):
         value = measure(labels, scores, qid=qid, empty=empty, per_query=True)[1]
@@ -549,7 +549,7 @@ def test_bad_input_is_rejected_by_name(measure):
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, "10", True])
-def test_bad_cutoffs(k):
+def test_bad_cutoffs_are_rejected(k):
     for measure in (ndcg_score, average_precision):
         with pytest.raises(ValueError, match="k must be an integer of at least 1"):
             measure([1, 0], [2, 1], k=k)
@@ -557,7 +557,7 @@ def test_bad_cutoffs(k):
         precision_at_k([1, 0], [2, 1], k)
 
 
-def test_cutoffs_of_64_bits():
+def test_cutoffs_of_64_bits_are_accepted():
     assert ndcg_score([1, 0], [2, 1], k=2**63 - 1) == 1
     assert precision_at_k([1, 0], [2, 1], np.uint64(2**63 - 1)) == 2.0**-63
     assert phi_measure([1, 0], [2, 1], 2**63 - 1, 2**63 - 1) == 2.0**-63
@@ -577,7 +577,7 @@ def test_a_name_means_one_measure():
     assert all(name == name.lower() for name in names)
 
 
-def test_kernel_checks_what_it_is_given():
+def test_kernel_rejects_arrays_that_do_not_fit():
     from rankcore._ext import measures, relevance_measures
 
     plan = np.zeros(1, dtype=np.asarray(measures.layout()).dtype)

@@ -96,7 +96,7 @@ def test_pair_weights_are_changes_by_swaps(kind, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pair_weights_of_a_function(seed):
+def test_pair_weights_may_come_from_a_function(seed):
     pairing, steps, scores = problem(seed, True)
 
     def by_labels_and_places(labels, places):
@@ -160,13 +160,13 @@ def test_equal_weights_are_no_weights():
     ],
     ids=["cut", "name", "number", "shape", "sign"],
 )
-def test_bad_weights(kind, message):
+def test_bad_weights_are_rejected(kind, message):
     X, y, qid = ranking_data()
     with pytest.raises(ValueError, match=message):
         rc.RankBoost(3, max_leaf_nodes=4, pair_weight=kind).fit(X, y, qid=qid)
 
 
-def test_requirements_of_pair_weights():
+def test_pair_weights_reject_unsupported_learners():
     X, y, qid = ranking_data()
     with pytest.raises(ValueError, match="requires trees"):
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)

@@ -41,7 +41,7 @@ def ordinal_data(n=4000, seed=0):
 
 
 @walk(LEARNERS)
-def test_four_shards_mixed_every_epoch(learner):
+def test_four_shards_mixed_every_epoch_learn_as_one(learner):
     X, y = ordinal_data()
     X_test, y_test = ordinal_data(2000, seed=1)
     mixed = deepcopy(learner).partial_fit(X[:8], y[:8], classes=[1, 2, 3, 4, 5])
@@ -180,7 +180,7 @@ def test_merge_rejects_incompatible_models():
             rc.merge([model, model], weights)
 
 
-def test_weights_of_any_size():
+def test_weights_of_any_size_are_normalised():
     X, y = ordinal_data(50)
     models = [
         rc.PRank.published().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]

@@ -149,7 +149,7 @@ def test_labels_are_compared_before_a_table_of_costs(path):
 @pytest.mark.parametrize(
     "learner", [one for one in ORDINAL if type(one).__name__.startswith("Kernel")], ids=name_of
 )
-def test_kernel_models_without_support_vectors(path, learner, form):
+def test_kernel_models_without_support_vectors_are_loaded(path, learner, form):
     """They load without room for vectors, which is made when one joins."""
     nothing = form(np.zeros((4, 2)))
     model = clone(learner).set_params(kernel="linear", shuffle=False, standardize=False)
@@ -322,7 +322,7 @@ def test_load_rejects_thresholds_of_too_many_steps(begun):
     assert not loads(begun, moved(-(2**63)))
 
 
-def test_counts_leave_room_for_learning_on(begun):
+def test_counts_leave_room_for_further_learning(begun):
     """At the bound, steps times examples and their sums leave int64; what is kept is exact."""
     for steps, sums in [(0, 0), (MOST_COUNTED, 0), (-MOST_COUNTED, 2**63 - 1), (0, -(2**63))]:
         assert loads(begun, {**counted(MOST_COUNTED, MOST_COUNTED), **moved(steps, sums)})
@@ -356,7 +356,7 @@ def test_lazy_sums_are_exact_where_they_wrap():
 
 
 @pytest.mark.parametrize("learner", [rc.OAPVoting, rc.KernelOAPBPM])
-def test_counts_of_members_leave_room_for_learning_on(path, learner):
+def test_counts_of_members_leave_room_for_further_learning(path, learner):
     rc.save(learner(4, threshold_scale=1.0, random_state=0).partial_fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
     seen = arrays["seen"]
@@ -380,7 +380,7 @@ def test_counts_of_members_leave_room_for_learning_on(path, learner):
 
 
 @pytest.mark.parametrize("name", ["progress", "votes", "born"])
-def test_votes_leave_room_for_learning_on(path, name):
+def test_votes_leave_room_for_further_learning(path, name):
     rc.save(rc.VotedPRank(max_hypotheses=4, random_state=0).partial_fit(X, Y), path)
     array = taken_apart(path.read_bytes())[1][f"{name}"]
     places = [1, 2] if name == "progress" else [0]
@@ -396,7 +396,7 @@ def test_votes_leave_room_for_learning_on(path, name):
             assert loads(path, {f"{name}": far}) is not bool(beyond)
 
 
-def test_a_pool_of_support_vectors_leaves_room_for_learning_on(path):
+def test_a_pool_of_support_vectors_leaves_room_for_further_learning(path):
     rc.save(rc.KernelPRank(random_state=0).partial_fit(X, Y), path)
     book = taken_apart(path.read_bytes())[1]["book"]
     for at in (2, 3, 4):  # vectors that joined, rows, updates
@@ -420,7 +420,7 @@ def test_sparse_support_vectors_lie_within_their_values(path):
         assert not loads(path, change)
 
 
-def test_counts_of_pairs_leave_room_for_learning_on(path):
+def test_counts_of_pairs_leave_room_for_further_learning(path):
     model = rc.PairwisePerceptron(max_iter=1, random_state=0).fit(X, Y, qid=QID)
     rc.save(model, path)
     counts = taken_apart(path.read_bytes())[1]["counts"]

@@ -78,7 +78,7 @@ def test_stratified_folds_have_the_same_labels():
         ),
     ],
 )
-def test_bad_folds(make, error, message):
+def test_bad_folds_are_rejected(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
@@ -168,7 +168,7 @@ def test_columns_of_frames_are_queries():
         clone(plain).fit(of_pandas, y, group=[10] * 30)
 
 
-def test_places_without_queries_are_warned_of():
+def test_calls_without_queries_warn_or_raise():
     X, y, qid = data()
     for ranker in (rc.RankBoost(5), rc.PairwisePerceptron("committee", combine="rank")):
         model = ranker.fit(X, y, qid=qid)
@@ -194,7 +194,7 @@ def test_the_largest_query_is_saved(tmp_path):
             rc.load(tmp_path / "model").predict_rank(X)
 
 
-def test_weights_of_queries_in_a_score():
+def test_weights_of_queries_weigh_the_score():
     X, y, qid = data()
     model = rc.RankBoost(3).fit(X, y, qid=qid)
     scores = model.predict(X)

@@ -115,7 +115,7 @@ def test_probabilities_are_a_distribution_for_any_scores(tasks, link, seed, scal
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
-def test_cumulative_probabilities_rise_to_the_bit(tasks, link):
+def test_cumulative_probabilities_never_decrease(tasks, link):
     X, y = data(k=7)
     model = small(tasks, link, n_estimators=30).fit(X, y)
     below = model.predict_cumulative_proba(X)
@@ -197,7 +197,7 @@ def test_every_split_is_the_best_one(tasks, link, k, categorical, seed, sparse):
     np.testing.assert_array_equal(scores, model._state.model.score(model._more_rows(X)))
 
 
-def test_first_tree_by_hand():
+def test_the_first_tree_equals_one_by_hand():
     """Half the rows of x = 0 have label 0, none of x = 1: gradients -.5 and .5, curvature .375."""
     X, y = [[0], [0], [1], [1]], [0, 1, 1, 1]
     model = rc.OrdinalBoost(1, min_samples_leaf=1, l2_leaf=0.0).fit(X, y)
@@ -225,7 +225,7 @@ def test_two_classes_are_logistic_boosting(tasks, link):
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=1e-5)
 
 
-def test_the_same_bits_for_threads_and_sparse_rows():
+def test_threads_and_sparse_rows_give_the_same_bits():
     X, y = data(missing=False)
     X[np.random.default_rng(1).random(X.shape) < 0.4] = 0
     for tasks, link in FORMS:
@@ -365,7 +365,7 @@ def test_importances_are_shares_of_the_gains_of_all_scores():
 # -------------------------------------------------------------------- labels, weights, input
 
 
-def test_words_and_their_order():
+def test_words_are_learned_in_their_order():
     X, y = data()
     words = np.array(["poor", "fair", "good", "best"])
     numbers = small().fit(X, y)
@@ -397,7 +397,7 @@ def test_a_class_without_rows_is_improbable(tasks, link):
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])
-def test_predict_by_the_loss(loss):
+def test_predictions_minimise_the_expected_loss(loss):
     X, y = data()
     model = small(loss=loss, n_estimators=30).fit(X, y)
     table = model.predict_proba(X)
@@ -409,7 +409,7 @@ def test_predict_by_the_loss(loss):
     np.testing.assert_array_equal(model.predict(X), expected)
 
 
-def test_weights_are_repeated_rows():
+def test_weights_equal_repeated_rows():
     X, y = data(missing=False)
     weights = np.random.default_rng(0).integers(0, 4, size=len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
@@ -422,7 +422,7 @@ def test_weights_are_repeated_rows():
     same_trees(model, small().fit(X, y, sample_weight=[by_class[one] for one in y]))
 
 
-def test_categories_of_a_frame():
+def test_categories_of_a_frame_are_learned():
     rng = np.random.default_rng(0)
     city = rng.choice(["bonn", "lima", "oslo", "rome"], size=400)
     size = rng.normal(size=400)
@@ -449,7 +449,7 @@ def test_categories_of_a_frame():
         ({"early_stopping_rounds": 3}, "early_stopping_rounds requires eval_set"),
     ],
 )
-def test_bad_parameters(params, message):
+def test_bad_parameters_are_rejected(params, message):
     X, y = data()
     with pytest.raises(ValueError, match=message):
         small(**params).fit(X, y)
@@ -521,7 +521,7 @@ def test_edited_files_are_rejected(path, value, message, tmp_path):
 
 
 @pytest.mark.parametrize(("n", "least"), [(4, 1), (30, 6), (99, 19), (100, 20), (700, 20)])
-def test_leaves_of_few_rows(n, least):
+def test_automatic_size_of_leaves_depends_on_the_rows(n, least):
     X, y = data(n)
     fitted, same, other = (
         rc.OrdinalBoost(5, min_samples_leaf=m).fit(X, y) for m in ("auto", least, least + 1)

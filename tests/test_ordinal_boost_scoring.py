@@ -58,13 +58,13 @@ def test_c_answers_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "kappa"])
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_losses_and_missing_zeros_in_c(library, tmp_path, loss, missing):  # noqa: F811
+def test_losses_and_missing_zeros_in_c_are_pythons(library, tmp_path, loss, missing):  # noqa: F811
     model = small(loss=loss, missing=missing).fit(*data())
     rc.save(model, tmp_path / "m")
     agrees(library, tmp_path / "m", model, hostile_rows(model))
 
 
-def test_categories_and_words_in_c(library, tmp_path):  # noqa: F811
+def test_categories_and_words_in_c_are_pythons(library, tmp_path):  # noqa: F811
     X, y = data(missing=False)
     X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
     y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
@@ -78,7 +78,7 @@ def test_categories_and_words_in_c(library, tmp_path):  # noqa: F811
     assert found.text("rankcore_label", 3) == "best"
 
 
-def test_models_without_trees_and_scaled_in_c(library, tmp_path):  # noqa: F811
+def test_models_without_trees_and_scaled_ones_score_in_c(library, tmp_path):  # noqa: F811
     X, y = data(missing=False)
     model = small(min_samples_leaf=1000).fit(X, y)
     assert not model._spec().scoring.arrays["features"].size
@@ -239,7 +239,7 @@ def exported(model, folder, rows):
 
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED)
-def test_c_source(tmp_path, tasks, link, k):
+def test_c_source_answers_as_python(tmp_path, tasks, link, k):
     model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rows = hostile_rows(model)
     ranks, table, found = exported(model, tmp_path, rows)
@@ -284,7 +284,7 @@ def test_onnx_answers_as_python(tmp_path, tasks, link, missing, k):
         np.testing.assert_array_equal(found["score"], scores[0])
 
 
-def test_onnx_of_models_without_trees_and_scaled(tmp_path):
+def test_onnx_has_models_without_trees_and_scaled_ones(tmp_path):
     X, y = data(missing=False)
     pytest.importorskip("onnxruntime", reason="no onnxruntime")
     for model in (
@@ -294,7 +294,7 @@ def test_onnx_of_models_without_trees_and_scaled(tmp_path):
         rc.export(model, tmp_path / "m.onnx", "onnx", check=10 * X, dtype="float64")
 
 
-def test_skl2onnx_converts_it():
+def test_skl2onnx_converts_ordinal_boost():
     skl2onnx = pytest.importorskip("skl2onnx", reason="no skl2onnx")
     runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
     assert "OrdinalBoost" in rc.exporters.register_onnx_converters()
@@ -337,7 +337,7 @@ def test_categories_are_rejected_but_by_c(tmp_path, target):
 
 
 @pytest.mark.parametrize("link", ["adjacent", "cumulative"])
-def test_contributions_of_one_score(link):
+def test_contributions_of_one_score_add_up(link):
     X, y = data()
     model = small("shared", link).fit(X, y)
     rows, background = X[:20], X[20:30]
@@ -376,7 +376,7 @@ def shapley(score, rows, background):
 
 
 @pytest.mark.parametrize("categories", [None, [3]])
-def test_contributions_to_the_odds_of_a_rank(categories):
+def test_contributions_to_the_odds_of_a_rank_add_up(categories):
     X, y = data(missing=categories is None)
     if categories:
         X[:, 3] = np.abs(np.round(3 * X[:, 3]))
@@ -402,7 +402,7 @@ def test_contributions_to_the_odds_of_a_rank(categories):
     np.testing.assert_allclose(found.values.toarray(), dense.values, rtol=0, atol=1e-12)
 
 
-def test_importance_of_features_of_a_model_of_tasks():
+def test_importance_of_a_model_of_tasks_is_least_for_unused_features():
     X, y = data()
     found = rc.explain.global_importance(small("vector").fit(X, y), X)
     assert found.importances.argmin() == 3  # which the labels do not depend on
@@ -418,7 +418,7 @@ def test_trees_that_share_no_leaf_still_explain():
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one"])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED, ids="-".join)
-def test_what_moves_the_rank_of_a_row(tasks, link, loss):
+def test_values_that_move_the_rank_of_a_row_are_found(tasks, link, loss):
     X, y = data()
     model = small(tasks, link, loss=loss).fit(X, y)
     rng, background = np.random.default_rng(4), X[30:50]
@@ -447,13 +447,13 @@ def test_what_moves_the_rank_of_a_row(tasks, link, loss):
             assert np.isnan(moved[np.isnan(row)]).all()
 
 
-def test_what_moves_the_rank_of_a_row_is_drawn():
+def test_values_that_move_the_rank_of_a_row_are_drawn():
     pytest.importorskip("matplotlib", reason="no Matplotlib")
     X, y = data()
     rc.explain.rank(small("vector").fit(X, y), X[0], background=X[30:50]).plot()
 
 
-def test_categories_that_move_a_rank():
+def test_categories_that_move_a_rank_are_found():
     X, _ = data(missing=False)
     kinds = np.array(["a", "b", "c", "d", "e"])[np.abs(np.round(2 * X[:, 0])).astype(int) % 5]
     frame = pd.DataFrame({"kind": pd.Categorical(kinds), "z": X[:, 2]})

@@ -173,14 +173,14 @@ def test_random_state_decides_and_threads_do_not():
 
 
 @pytest.mark.parametrize("params", [{}, {"subsample": 0.6, "max_features": 0.5}])
-def test_a_warm_start_goes_on(params):
+def test_a_warm_start_continues_the_fit(params):
     X, y = data()
     whole = small("vector", random_state=3, **params).fit(X, y)
     parts = small("vector", random_state=3, warm_start=True, n_estimators=3, **params).fit(X, y)
     same_trees(whole, parts.set_params(n_estimators=8).fit(X, y))
 
 
-def test_weights_are_repeated_rows():
+def test_weights_equal_repeated_rows():
     X, y = data()
     times = np.random.default_rng(0).integers(1, 4, size=len(y))
     settings = {"min_samples_leaf": 1, "max_bins": None}
@@ -190,7 +190,7 @@ def test_weights_are_repeated_rows():
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=0, atol=1e-9)
 
 
-def test_a_class_without_rows_and_a_single_row_of_a_class():
+def test_classes_with_no_or_one_row_are_learned():
     X, y = data(k=5)
     X, y = X[y != 2], y[y != 2]
     table = (
@@ -202,7 +202,7 @@ def test_a_class_without_rows_and_a_single_row_of_a_class():
     assert np.isfinite(small("vector").fit(X, y).predict_proba(X)).all()
 
 
-def test_a_class_that_a_fold_lacks():
+def test_a_class_that_a_fold_lacks_is_improbable():
     X, y = data(k=4)
     y[:5] = 4  # all in the first fold
     with pytest.warns(RuntimeWarning, match="Number of classes in training fold"):
@@ -216,7 +216,7 @@ def test_a_class_that_a_fold_lacks():
     assert np.isfinite(cross_val_score(small("vector"), X, y, cv=KFold(4), params=named)).all()
 
 
-def test_more_cells_than_32_bits_count():
+def test_histograms_may_exceed_32_bit_indices():
     n, d = 2**16, 2**15 + 1
     few = sp.random(n, 3, 0.05, format="csr", random_state=0)
     y = np.digitize(few[:, [0]].toarray().ravel() + few[:, [2]].toarray().ravel(), [0.1, 0.6])
@@ -242,7 +242,7 @@ def test_cumulative_logits_may_cross_and_are_rejected():
         small("vector", "cumulative").fit(X, y)
 
 
-def test_it_learns_better_than_the_shares_of_ranks():
+def test_vector_trees_beat_the_frequencies_of_ranks():
     X, y = data(n=900, k=6)
     model = rc.OrdinalBoost(40, tasks="vector").fit(X[:600], y[:600])
     rps = rc.metrics.ranked_probability_score

@@ -20,7 +20,7 @@ def ordinal_data(n=300, seed=0):
     return X, np.digitize(X @ [1, 2, -1, 0] + rng.normal(size=n), [-2, 0, 2])
 
 
-def test_pipeline_search_and_pickle():
+def test_pipelines_searches_and_pickles_accept_learners():
     X, y = ordinal_data()
     pipeline = make_pipeline(StandardScaler(), rc.PRank())
     search = GridSearchCV(pipeline, {"prank__max_iter": [1, 5]}, cv=3).fit(X, y)
@@ -105,7 +105,7 @@ def test_ordered_categories_bring_their_order():
         rc.PRank.published().fit(np.eye(3), unordered)
 
 
-def test_labels_of_numpys_string_type():
+def test_labels_of_numpys_string_type_are_learned():
     strings = np.dtypes.StringDType()
     y, order = np.array(["mid", "low", "high"], dtype=strings), ["low", "mid", "high"]
     for labels, classes in [(y, order), (y.tolist(), np.array(order, dtype=strings))]:
@@ -124,7 +124,7 @@ def test_classes_are_a_copy():
     assert ensemble.classes_.tolist() == [1, 2, 3]
 
 
-def test_integers_that_no_float_tells_apart():
+def test_integers_beyond_float64_are_distinct_labels():
     labels = [2**60, 2**60 + 1]
     model = rc.PRank.published().fit(np.eye(2), labels, classes=labels)
     assert model.partial_fit(np.eye(2), labels, classes=labels).classes_.tolist() == labels
@@ -141,7 +141,7 @@ def test_integers_that_no_float_tells_apart():
         np.array([1, 2, 3], dtype=np.uint8),
     ],
 )
-def test_any_ordered_labels(labels):
+def test_any_ordered_labels_are_learned(labels):
     model = rc.PRank.published(max_iter=100).fit(np.eye(3), labels)
     assert (model.classes_ == np.unique(labels)).all()
     assert (model.predict(np.eye(3)) == np.array(labels)).all()
@@ -164,7 +164,7 @@ def test_any_ordered_labels(labels):
         (np.array([1, 2, 3j]), "Complex"),
     ],
 )
-def test_bad_labels(y, message):
+def test_bad_labels_are_rejected(y, message):
     with pytest.raises(ValueError, match=message):
         rc.PRank.published().fit(np.eye(3), y)
 
@@ -194,7 +194,7 @@ def test_continuous_target_is_rejected_but_half_stars_are_not():
         (["a", "b"], "y holds int64 labels"),
     ],
 )
-def test_bad_classes(classes, message):
+def test_bad_classes_are_rejected(classes, message):
     with pytest.raises(ValueError, match=message):
         rc.PRank.published().fit(np.eye(2), [1, 2], classes=classes)
 
@@ -276,7 +276,7 @@ def test_interrupted_fit_changes_nothing_and_partial_fit_keeps_blocks(monkeypatc
     assert model.history_ == expected.history_
 
 
-def test_feature_names():
+def test_feature_names_are_checked():
     pd = pytest.importorskip("pandas")
     X, y = ordinal_data()
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -289,7 +289,7 @@ def test_feature_names():
         model.predict(X)
 
 
-def test_not_fitted():
+def test_predict_before_fit_is_an_error():
     from sklearn.exceptions import NotFittedError
 
     for method in ["predict", "decision_function"]:

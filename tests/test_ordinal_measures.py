@@ -41,7 +41,7 @@ def predictions(draw):
     return y, predicted, weights
 
 
-def test_by_hand():
+def test_measures_have_values_by_hand():
     y, predicted = [1, 1, 1, 2, 3], [1, 2, 1, 2, 1]
     assert rank_loss(y, predicted) == 3 / 5
     assert macro_rank_loss(y, predicted) == (1 / 3 + 0 + 2) / 3
@@ -55,7 +55,7 @@ def test_by_hand():
 
 @given(data=predictions())
 @settings(deadline=None)
-def test_losses_by_plain_loops(data):
+def test_losses_equal_plain_loops(data):
     y, predicted, weights = data
     for w in (None, weights):
         losses = reference.losses_by_rank(y, predicted, w or [1] * len(y)).values()
@@ -75,7 +75,7 @@ def test_losses_by_plain_loops(data):
 
 @given(data=predictions())
 @settings(deadline=None)
-def test_kappa_and_confusion_by_plain_loops(data):
+def test_kappa_and_confusion_equal_plain_loops(data):
     y, predicted, weights = data
     for labels in (None, [1, 2, 4, 5], [0, 1, 2, 3, 4, 5]):
         for w in (None, weights):
@@ -101,7 +101,7 @@ def test_kappa_and_confusion_by_plain_loops(data):
 
 @given(data=predictions())
 @settings(max_examples=examples(40), deadline=None)
-def test_as_scikit_learn(data):
+def test_measures_equal_scikit_learn(data):
     metrics = pytest.importorskip("sklearn.metrics")
     y, predicted, w = data
     for labels in (None, [1, 2, 4, 5]):
@@ -124,7 +124,7 @@ def test_as_scikit_learn(data):
 
 @given(data=predictions(), seed=st.integers(0, 99))
 @settings(deadline=None)
-def test_ranked_probability_score_by_plain_loops(data, seed):
+def test_ranked_probability_score_equals_plain_loops(data, seed):
     y, _, w = data
     labels = [1, 2, 3, 4, 5]
     proba = np.random.default_rng(seed).dirichlet(np.ones(5), len(y))
@@ -136,7 +136,7 @@ def test_ranked_probability_score_by_plain_loops(data, seed):
     assert found == pytest.approx(expected, rel=ROUNDING)
 
 
-def test_ranked_probability_score_of_certainty():
+def test_ranked_probability_score_of_certainty_is_the_rank_loss():
     y, labels = [3, 1, 2], [1, 2, 3, 4]
     proba = np.eye(4)[[2, 0, 1]]
     assert ranked_probability_score(y, proba, labels=labels) == 0
@@ -150,7 +150,7 @@ def test_ranked_probability_score_of_certainty():
     )
 
 
-def test_labels_say_the_order_of_strings():
+def test_labels_define_the_order_of_strings():
     labels = ["low", "mid", "high"]
     y, predicted = ["low", "mid", "high", "high"], ["mid", "mid", "high", "low"]
     numbers = [labels.index(a) for a in y], [labels.index(a) for a in predicted]
@@ -178,7 +178,7 @@ def test_labels_say_the_order_of_strings():
     assert log_loss(y[:2], half[:2], labels=labels) == pytest.approx(np.log(2), rel=ROUNDING)
 
 
-def test_an_ordered_categorical_says_the_order():
+def test_an_ordered_categorical_defines_the_order():
     pl = pytest.importorskip("polars")
     labels = ["low", "mid", "high"]
     y, predicted = ["low", "mid", "high", "high"], ["mid", "mid", "high", "low"]

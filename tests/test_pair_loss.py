@@ -175,7 +175,7 @@ def test_threads_change_no_bit(n_jobs):
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_kernel_rejects_what_does_not_fit():
+def test_the_kernel_rejects_arrays_that_do_not_fit():
     good = {
         "docs": np.arange(3),
         "bounds": np.array([0, 3]),

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.kernel
 @pytest.mark.parametrize("ties", ["error", "half", "correct"])
 @given(data=judged())
 @settings(deadline=None)
-def test_misranking_pair_by_pair(ties, data):
+def test_misranking_equals_a_loop_over_pairs(ties, data):
     halves, pairs = reference.misranking(*data, ties)
     found = pairwise_misranking(*data, ties=ties)
     assert math.isnan(found) if pairs == 0 else found == halves / (2 * pairs)
@@ -47,7 +47,7 @@ def test_tau_of_a_perfect_order_is_exactly_one():
 
 @given(data=judged())
 @settings(deadline=None)
-def test_tau_pair_by_pair(data):
+def test_tau_equals_a_loop_over_pairs(data):
     above, below_squared = reference.kendall(*data)
     found = kendall_tau(*data)
     if below_squared == 0:
@@ -58,7 +58,7 @@ def test_tau_pair_by_pair(data):
 
 
 @pytest.mark.parametrize("n", [15, 16, 17, 33, 1000, 40_000])
-def test_long_queries_as_scipy(n):
+def test_tau_of_long_queries_equals_scipy(n):
     kendalltau = pytest.importorskip("scipy.stats").kendalltau
     rng = np.random.default_rng(n)
     for scores in hard_scores(rng, n):
@@ -97,7 +97,7 @@ def test_pooled_misranking_counts_pairs():
 
 @given(data=judged(), rho=st.sampled_from([1.0, 0.5, 3.0, 0.1, 1000.0, 2**-52, 1e-310]))
 @settings(deadline=None)
-def test_margin_loss_pair_by_pair(data, rho):
+def test_margin_loss_equals_a_loop_over_pairs(data, rho):
     expected = reference.margin_loss(*data, rho)
     found = margin_loss(*data, rho)
     if expected is None:
@@ -109,7 +109,7 @@ def test_margin_loss_pair_by_pair(data, rho):
         assert found == pytest.approx(float(expected), rel=1e-15, abs=odd)
 
 
-def test_margin_loss_of_long_queries():
+def test_margin_loss_of_long_queries_equals_a_loop_over_pairs():
     rng = np.random.default_rng(5)
     n = 1000
     for shift in (0.0, 1e9):  # sums of numbers that hardly differ
@@ -140,7 +140,7 @@ def test_margin_loss_is_between_two_fractions(data, rho):
     assert found == pytest.approx(explicit, rel=1e-12, abs=2000 * 2**-52 / rho)
 
 
-def test_margin_loss_of_given_pairs():
+def test_margin_loss_of_listed_pairs_is_their_mean():
     scores, pairs = [1.0, 0.75, 0.0, 2.0], [[0, 1], [2, 0], [3, 2]]
     assert margin_loss(None, scores, pairs=pairs) == (0.75 + 1 + 0) / 3
     assert margin_loss(None, scores, pairs=pairs, pairs_weight=[2, 1, 1]) == 2.5 / 4
@@ -175,12 +175,12 @@ def test_margin_loss_of_given_pairs():
         ({"pairs": [[0, 1]], "pairs_weight": [0]}, ValueError, "not be all zero"),
     ],
 )
-def test_margin_loss_rejects(options, error, message):
+def test_margin_loss_rejects_bad_input(options, error, message):
     with pytest.raises(error, match=message):
         margin_loss([0, 1, 0], [1, 2, 3], **options)
 
 
-def test_margin_loss_of_huge_scores():
+def test_margin_loss_of_huge_scores_is_right_or_rejected():
     assert margin_loss([1, 0], [1e308, -1e308]) == 0
     assert margin_loss([0, 1], [1e308, -1e308]) == 1
     with pytest.raises(ValueError, match="too large to be summed.*query 0"):
@@ -209,7 +209,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 @given(data=judged())
 @settings(deadline=None)
-def test_position_losses_pair_by_pair(name, data):
+def test_position_losses_equal_a_loop_over_pairs(name, data):
     w, plain = WEIGHTS[name]
     expected = float(reference.position_loss(*data, plain))
     found = weighted_ranking_loss(*data, w)
@@ -233,7 +233,7 @@ def test_position_losses_pair_by_pair(name, data):
         assert weighted_ranking_loss(*data, function) == pytest.approx(expected, rel=1e-13)
 
 
-def test_position_losses_of_long_queries():
+def test_position_losses_of_long_queries_equal_a_loop_over_pairs():
     rng = np.random.default_rng(3)
     n = 1200
     for levels in (2, 7, n):
@@ -266,7 +266,7 @@ def test_bipartite_weights_are_one_minus_auc(data):
         assert loss == pytest.approx(share * (1 - auc_score(binary, scores)), abs=4 * ONE_ROUNDING)
 
 
-def test_equal_scores_stand_in_order_of_rows():
+def test_equal_scores_are_ordered_by_row():
     assert weighted_ranking_loss([1, 0], [2, 2]) == 0
     assert weighted_ranking_loss([0, 1], [2, 2]) == 1
     assert weighted_ranking_loss([1, 1], [1, 2]) == 0
@@ -315,7 +315,7 @@ def test_rows_are_counted_between_splitters():
     np.testing.assert_array_equal(counts, expected)
 
 
-def test_kernels_check_what_they_are_handed():
+def test_kernels_reject_arrays_that_do_not_fit():
     x, bounds = np.arange(4.0), np.array([0, 2, 4])
     kinds = {
         kernels.count_pairs: [np.empty((2, 4), np.int64)],
@@ -375,7 +375,7 @@ def test_kernels_check_what_they_are_handed():
         auc_kernels.place_splitters(values[1:], starts, 0.0, 0.0)
 
 
-def test_evaluate_knows_these_names():
+def test_evaluate_accepts_names_of_pair_measures():
     labels, scores, qid = [2, 1, 0, 1, 0, 2], [3, 2, 1, 1, 2, 1], [1, 1, 1, 2, 2, 2]
     found = evaluate(labels, scores, qid=qid, metrics=["auc", "auc(rel=2)"])
     assert found["auc"] == auc_score(labels, scores, qid=qid)

@@ -84,7 +84,7 @@ def check(model, run, X, *, exact=True, k=3):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", [*SOLVERS, "auto"])
-def test_golden(solver, form):
+def test_runs_have_the_golden_values(solver, form):
     model = perceptron(solver=solver).fit(form(X), Y, qid=QID)
     np.testing.assert_array_equal(model.coef_, [1, 0.5])
     assert as_variant(model, "pocket").coef_.tolist() == [1, 0]
@@ -106,7 +106,7 @@ def test_golden(solver, form):
     assert voted.committee_.successes.tolist() == [SUCCESSES[k] for k in order]
 
 
-def test_the_plain_form_is_the_golden_one():
+def test_the_plain_form_has_the_golden_values():
     run = plain.learn(X, lexicographic(Y, QID, epochs=2))
     np.testing.assert_array_equal(run["hypotheses"], HYPOTHESES)
     np.testing.assert_array_equal(run["counts"], SUCCESSES)
@@ -203,7 +203,7 @@ def test_draws_are_rejected_where_they_would_favour_a_number(draw, monkeypatch):
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("count", ["pair", "query"])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_balanced_runs_on_real_numbers(order, count, solver):
+def test_balanced_runs_on_real_numbers_equal_the_plain_form(order, count, solver):
     X, y, qid = real_data()
     model = perceptron(
         shuffle=order == "shuffle",
@@ -262,7 +262,7 @@ def test_memory_limit_changes_nothing_but_time(order):
 
 @pytest.mark.parametrize("n_levels", [1, 2, 4, 5, 8, 9, 40])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_wide_rows_and_long_queries(n_levels, dtype):
+def test_wide_rows_and_long_queries_equal_the_plain_form(n_levels, dtype):
     """More features than a block of a Gram matrix holds, more pairs than a batch, any labels."""
     rng = np.random.default_rng(n_levels)
     X = rng.integers(-3, 4, size=(61, 300)).astype(dtype)
@@ -289,7 +289,7 @@ def test_wide_rows_and_long_queries(n_levels, dtype):
 
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 0, 1], [2, 0, 1, 1, 0, 5, 2], list(range(30))])
-def test_the_walk_meets_every_pair_once(labels):
+def test_the_walk_visits_every_pair_once(labels):
     pairs = sorted(plain.pairs_of(labels))
     orders = {tuple(plain.shuffled_pairs(labels, 9, visit)) for visit in range(20)}
     for order in orders:
@@ -332,7 +332,7 @@ def test_group_sizes_are_the_same_as_qid():
 
 @given(problems(), st.integers(0, 1000))
 @settings(max_examples=examples(40), deadline=None)
-def test_special_committees(problem, seed):
+def test_committees_of_one_and_of_all_are_last_and_voted(problem, seed):
     X, y, qid = problem
     params = {"shuffle": True, "random_state": seed, "balance": None}
     one = perceptron("committee", committee_size=1, **params).fit(X, y, qid=qid)
@@ -373,7 +373,7 @@ def test_one_query_does_not_depend_on_the_step():
 
 @given(st.integers(0, 10_000), st.sampled_from(["lex", "shuffle"]))
 @settings(max_examples=examples(30), deadline=None)
-def test_mistake_bounds(seed, order):
+def test_mistakes_stay_below_their_bound(seed, order):
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=5)
     direction /= np.linalg.norm(direction)
@@ -436,7 +436,7 @@ def test_balanced_weights_sum_to_one_a_query():
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("of", ["rows", "pairs", "queries"])
-def test_weights_beyond_the_range_of_steps(of):
+def test_weights_beyond_the_range_of_steps_are_rejected(of):
     X, y, qid = real_data()
     pairs = {"pairs": [[0, 1], [0, 2]]}
     given = {"sample_weight": np.full(len(y), 1e200)}
@@ -451,7 +451,7 @@ def test_weights_beyond_the_range_of_steps(of):
         fit(X, y, qid=qid, **given)
 
 
-def test_query_weights():
+def test_query_weights_multiply_steps():
     X, y, qid = real_data()
     weights = np.arange(8.0)
     model = perceptron(max_iter=1).fit(X, y, qid=qid, sample_weight=weights)
@@ -468,7 +468,7 @@ def test_query_weights():
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pairs_that_are_given(solver, order, weighted):
+def test_listed_pairs_are_visited(solver, order, weighted):
     rng = np.random.default_rng(4)
     X = rng.integers(-3, 4, size=(30, 4)).astype(np.float64)
     pairs = np.array([p for p in rng.integers(0, 30, size=(700, 2)) if p[0] != p[1]])
@@ -528,7 +528,7 @@ def test_pairs_of_queries_are_balanced_by_query():
         ({}, "requires y"),
     ],
 )
-def test_bad_input(params, message):
+def test_bad_input_is_rejected(params, message):
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = perceptron()
     declared = {} if "group" in params else {"qid": np.zeros(30)}
@@ -558,12 +558,12 @@ def test_bad_input(params, message):
         ({"eval_metric": 3}, TypeError, "eval_metric"),
     ],
 )
-def test_bad_parameters(params, error, message):
+def test_bad_parameters_are_rejected(params, error, message):
     with pytest.raises(error, match=message):
         perceptron().set_params(**params).fit(X, Y, qid=QID)
 
 
-def test_integers_that_float64_does_not_have():
+def test_integers_beyond_float64_are_rejected():
     levels = np.array([0, 0, 1, 2, 0, 1, 2])
     for labels in [levels + 2**62, levels.astype(np.uint64) + np.uint64(2**63)]:
         with pytest.raises(ValueError, match=f"cannot represent {labels[2]} exactly"):
@@ -573,7 +573,7 @@ def test_integers_that_float64_does_not_have():
     np.testing.assert_array_equal(large.coef_, same.coef_)
 
 
-def test_group_sizes_of_any_integer_type():
+def test_group_sizes_may_have_any_integer_type():
     expected = perceptron().fit(X, Y, group=[3, 4]).coef_
     for dtype in [np.uint64, np.int8]:
         group = np.array([3, 4], dtype=dtype)

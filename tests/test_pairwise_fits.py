@@ -200,7 +200,7 @@ def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
 # ---------------------------------------------------------------------------- validation
 
 
-def test_history_and_early_stopping():
+def test_early_stopping_keeps_the_best_epoch():
     X, y, qid = real_data(30)
     train, held = qid < 20, qid >= 20
     model = perceptron("averaged", shuffle=True, max_iter=30, random_state=0)
@@ -227,7 +227,7 @@ def test_history_and_early_stopping():
         assert not hasattr(last, "best_iteration_")
 
 
-def test_what_was_measured_is_kept_and_saved(tmp_path):
+def test_measured_values_are_kept_and_saved(tmp_path):
     X, y, qid = real_data()
     held = {"eval_set": (X, y), "eval_qid": qid}
     model = perceptron(eval_metric="map", early_stopping_rounds=1).fit(X, y, qid=qid, **held)
@@ -257,14 +257,14 @@ def test_what_was_measured_is_kept_and_saved(tmp_path):
         ({"variant": "committee", "committee_size": 1.5}, TypeError),
     ],
 )
-def test_answers_are_asked_for_by_good_parameters(params, error):
+def test_bad_parameters_are_rejected_by_later_calls(params, error):
     model = perceptron().fit(X, Y, qid=QID).set_params(**params)
     for ask in [lambda: model.coef_, lambda: model.committee_, lambda: model.predict(X)]:
         with pytest.raises(error, match=list(params)[-1]):
             ask()
 
 
-def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
+def test_own_metrics_are_measured_and_callbacks_stop_fits(capsys):
     X, y, qid = real_data()
 
     def count_pairs(labels, scores, queries):
@@ -293,7 +293,7 @@ def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_committees_chosen_by_quality(solver):
+def test_committees_may_be_chosen_by_quality(solver):
     X, y, qid = real_data()
     asked = []
 
@@ -361,7 +361,7 @@ def test_values_without_order_are_an_error(value):
 # ---------------------------------------------------------------------------- answers
 
 
-def test_ranks_and_scores():
+def test_ranks_follow_scores():
     X, y, qid = real_data()
     rng = np.random.default_rng(0)
     where = rng.permutation(len(y))
@@ -382,7 +382,7 @@ def test_ranks_and_scores():
         model.predict(X[:, :3])
 
 
-def test_votes_count_by_query():
+def test_votes_are_counted_within_queries():
     X, y, qid = real_data()
     model = perceptron("voted", combine="rank").fit(X, y, qid=qid)
     run = plain.learn(X, lexicographic(y, qid, epochs=2))
@@ -441,7 +441,7 @@ def test_the_warning_of_many_pairs_names_the_line_that_fits(monkeypatch):
         assert [one.filename for one in caught] == [__file__]
 
 
-def test_data_frames():
+def test_data_frames_are_learned():
     pd = pytest.importorskip("pandas")
     X, y, qid = real_data()
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -464,7 +464,7 @@ def test_callbacks_from_an_iterator_see_every_epoch():
     assert epochs == [1, 2, 3]
 
 
-def test_pickles_and_copies_go_on():
+def test_pickles_and_copies_continue_learning():
     X, y, qid = real_data()
     for variant in ["committee", "voted"]:
         model = perceptron(variant, combine="rank").fit(X, y, qid=qid)
@@ -506,7 +506,7 @@ def test_the_guide_runs():
 # ---------------------------------------------------------------------------- data and memory
 
 
-def test_letor_like_data():
+def test_letor_like_data_are_learned():
     from rankcore.datasets import make_letor
 
     X, y, qid = make_letor(50, 30, random_state=1)
@@ -545,7 +545,7 @@ def test_working_memory_is_small_without_kept_matrices():
 
 
 @pytest.mark.parametrize("params", [{"max_hypotheses": None}, {"max_hypotheses": 4}, {}], ids=str)
-def test_copies_that_share_a_state_go_on_apart(params):
+def test_copies_that_share_a_state_continue_separately(params):
     X, y, qid = real_data()
     model = perceptron("voted" if params else "committee", **params)
     model.partial_fit(X[:40], y[:40], qid=qid[:40])

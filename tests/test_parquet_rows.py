@@ -97,7 +97,7 @@ def test_models_are_those_of_a_frame_in_memory(model, kind, path, frame, small, 
     "model", [rc.RankBoost(5), rc.RankBoost(3, max_leaf_nodes=4), rc.RankSVM(random_state=0)]
 )
 @pytest.mark.parametrize("kind", ["parquet", "cache"])
-def test_learners_of_all_rows(model, kind, path, frame, small):
+def test_learners_of_all_rows_equal_those_of_memory(model, kind, path, frame, small):
     found = clone(model).fit(opened(path, kind))
     assert found.feature_names_in_.tolist() == NAMES
     values = frame[NAMES].to_numpy(float)
@@ -137,7 +137,7 @@ def test_a_survey_is_of_all_rows(path, frame, small):
     assert np.array_equal(stats.magnitudes, frame[NAMES].abs().max())
 
 
-def test_many_files_a_directory_and_patterns(frame, tmp_path, small, monkeypatch):
+def test_many_files_directories_and_patterns_are_read(frame, tmp_path, small, monkeypatch):
     monkeypatch.setattr(rc.PairwisePerceptron, "_solver", "lazy")  # one order of sums
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -173,7 +173,7 @@ def test_query_ids_of_files_are_of_one_kind(tmp_path):
         learner.fit(open_rows(tmp_path))
 
 
-def test_columns_by_name(frame, tmp_path):
+def test_columns_are_selected_by_name(frame, tmp_path):
     frame = frame.rename(columns={"label": "stars", "qid": "topic"})
     frame["docid"] = "d1"
     frame.to_parquet(tmp_path / "rows.parquet")
@@ -203,7 +203,7 @@ def test_columns_by_name(frame, tmp_path):
         open_rows(tmp_path / "cache", label="stars")
 
 
-def test_types_of_numbers(tmp_path):
+def test_all_types_of_numbers_are_read(tmp_path):
     columns = {
         "b": pa.array([True, False, None]),
         "d": pa.array([1, 2, 3], pa.decimal128(5, 2)),
@@ -237,7 +237,7 @@ def test_a_scaler_takes_the_names(path, frame, small):
 
 
 @pytest.mark.parametrize("damage", ["end", "middle"])
-def test_damaged_files(damage, path):
+def test_damaged_files_are_named(damage, path):
     content = bytearray(path.read_bytes())
     if damage == "end":
         del content[-20:]
@@ -324,7 +324,7 @@ def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
         open_rows(path)
 
 
-def test_without_the_library(path, monkeypatch):
+def test_missing_pyarrow_names_the_package_to_install(path, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
@@ -383,7 +383,7 @@ def succeed(*args):
 
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
-def test_train_evaluate_and_predict(scale, path, frame, tmp_path):
+def test_the_command_trains_evaluates_and_predicts(scale, path, frame, tmp_path):
     pytest.importorskip("rich")
     order = ("--no-shuffle", "--epochs", 3, "--model", "prank", "--scale", scale, "--json")
     facts = json.loads(succeed("train", path, "--valid", path, "-o", tmp_path / "model", *order))
@@ -402,7 +402,7 @@ def test_train_evaluate_and_predict(scale, path, frame, tmp_path):
     assert list(map(int, found)) == expected.tolist()
 
 
-def test_train_a_ranker_and_write_a_run(path, frame, tmp_path):
+def test_the_command_trains_a_ranker_and_writes_a_run(path, frame, tmp_path):
     pytest.importorskip("rich")
     facts = json.loads(succeed("train", path, "-o", tmp_path / "model", "--json"))
     assert facts["chosen_because"] == "there is a column of queries"
@@ -415,7 +415,7 @@ def test_train_a_ranker_and_write_a_run(path, frame, tmp_path):
     assert {line[-4] for line in lines} == set(frame["docid"])
 
 
-def test_the_options_of_columns(frame, tmp_path):
+def test_the_command_takes_names_of_columns(frame, tmp_path):
     pytest.importorskip("rich")
     frame = frame.rename(columns={"label": "stars", "qid": "topic"})
     frame.to_parquet(tmp_path / "rows.parquet")

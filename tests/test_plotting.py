@@ -43,7 +43,7 @@ def ax():
     figure.canvas.draw()  # what cannot be drawn fails here
 
 
-def test_forest_of_contrasts(ax):
+def test_contrasts_are_drawn_with_their_intervals(ax):
     assert plot_comparison(FOUND, ax=ax) is ax
     lines = [line.get_xydata().tolist() for line in ax.lines]
     for i, c in enumerate(FOUND):
@@ -82,7 +82,7 @@ def test_smaller_losses_have_the_colour_of_the_better_system(ax):
     assert f"queries: {won} won by equal" in ax.get_xlabel()
 
 
-def test_bars_of_queries(ax):
+def test_bars_show_the_values_of_queries(ax):
     plot_query_differences(FOUND, 3, ax=ax)
     c = FOUND[3]
     values = {
@@ -119,7 +119,7 @@ def test_many_queries_have_whole_ticks_and_two_ids(ax):
     ]
 
 
-def test_roc_with_its_band(ax):
+def test_roc_has_a_band_of_ties(ax):
     y = np.array([1, 1, 0, 1, 0, 0, 1, 0])
     s = np.array([4, 3, 3, 3, 2, 1, 1, 1.0])
     plot_roc(y, s, name="ranks", ax=ax)
@@ -136,7 +136,7 @@ def test_roc_with_its_band(ax):
     assert labels == [f"ranks AUC {half:.4f}, all rows pooled", f"ties: {low:.4f} to {high:.4f}"]
 
 
-def test_roc_of_queries(ax):
+def test_roc_averages_queries(ax):
     plot_roc(Y, SYSTEMS["better"], qid=QID, name="better:", ax=ax)
     areas = auc_score(Y, SYSTEMS["better"], qid=QID, per_query=True)[1]
     areas = areas[~np.isnan(areas)]
@@ -163,7 +163,7 @@ def test_roc_without_ties_has_no_band(ax):
 @pytest.mark.parametrize(
     "learner", [rc.PRank.published(max_iter=5), rc.OAPBPM.published(n_estimators=5)]
 )
-def test_scores_between_thresholds(ax, learner):
+def test_scores_are_drawn_between_thresholds(ax, learner):
     X = RNG.normal(size=(200, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5]) + 1
     model = learner.fit(X, y)
@@ -179,7 +179,7 @@ def test_scores_between_thresholds(ax, learner):
         plot_scores_by_rank(model, X, y[:5], ax=ax)
 
 
-def test_scores_of_pipelines_and_searches(ax):
+def test_scores_of_pipelines_and_searches_are_drawn(ax):
     X = RNG.normal(size=(60, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     pipeline = make_pipeline(StandardScaler(), rc.PRank.published())
@@ -240,7 +240,7 @@ def test_contributions_are_chosen_by_name_or_number(ax):
         plot_contributions(votes, X.to_numpy(), axes=[ax])
 
 
-def test_contributions_of_a_score_for_each_rank(ax):
+def test_contributions_are_drawn_for_each_rank(ax):
     X = RNG.normal(size=(90, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     model = rc.MulticlassPerceptron(random_state=0).fit(X, y)
@@ -251,7 +251,7 @@ def test_contributions_of_a_score_for_each_rank(ax):
     np.testing.assert_allclose(height, model.coef_[2, 0] * (x - X[:, 0].mean()), atol=1e-12)
 
 
-def test_new_axes_and_missing_matplotlib(monkeypatch):
+def test_axes_are_created_and_missing_matplotlib_is_named(monkeypatch):
     from matplotlib import pyplot
 
     ax = plot_comparison(FOUND)
@@ -271,7 +271,7 @@ def test_new_axes_and_missing_matplotlib(monkeypatch):
         plot_comparison(FOUND)
 
 
-def test_reliability_of_probabilities(ax):
+def test_reliability_of_probabilities_is_drawn(ax):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=600)) + 3, 1.0, 5.0)
@@ -297,7 +297,7 @@ def test_thresholds_and_ranks_have_names(ax):
     assert [text.xy[1] for text in ax.texts] == model.thresholds_.tolist()
 
 
-def test_confusion_of_ranks(ax):
+def test_confusion_of_ranks_is_drawn(ax):
     y, predicted = [1.0, 1, 2, 3, 3, 3], [1.0, 2, 2, 3, 3, 1]
     rc.plotting.plot_confusion(y, predicted, ax=ax)
     table = rc.metrics.confusion_by_rank(y, predicted)
@@ -310,7 +310,7 @@ def test_confusion_of_ranks(ax):
     assert shares.sum(axis=1) == pytest.approx(np.ones(3))
 
 
-def test_learning_curves(ax):
+def test_learning_curves_are_drawn(ax):
     X = RNG.normal(size=(120, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     model = rc.PRank(max_iter=6, early_stopping_rounds=3, random_state=0)
@@ -399,7 +399,7 @@ def test_importances_leave_unused_features_out(ax):
         rc.plotting.plot_importances(rc.PRank(), ax=ax)
 
 
-def test_weights_by_rank(ax):
+def test_weights_are_drawn_by_rank(ax):
     X = RNG.normal(size=(120, 4))
     y = np.digitize(X[:, 2], [-0.5, 0.5])
     rc.plotting.plot_weights(rc.PRank(random_state=0).fit(X, y), ax=ax)
@@ -436,7 +436,7 @@ def test_contributions_share_an_axis():
     matplotlib.pyplot.close(ax.figure)
 
 
-def test_waterfall_of_a_pair(ax):
+def test_waterfall_shows_the_features_of_a_pair(ax):
     X = RNG.normal(size=(80, 6))
     qid = np.repeat(np.arange(8), 10)
     model = rc.RankSVM().fit(X, X[:, 1] > 0, qid=qid)
@@ -451,7 +451,7 @@ def test_waterfall_of_a_pair(ax):
     assert ax.get_yticklabels()[-1].get_text() == "3 others"
 
 
-def test_documents_by_features(ax):
+def test_documents_are_drawn_by_features(ax):
     X = RNG.normal(size=(40, 6))
     qid = np.repeat(["a", "b"], 20)
     model = rc.RankSVM().fit(X, X[:, 1] > 0, qid=qid)
@@ -468,7 +468,7 @@ def test_documents_by_features(ax):
     assert scores == [*(f"{score:.3f}" for score in found.scores[:8]), "score"]
 
 
-def test_a_row_among_thresholds(ax):
+def test_a_row_is_drawn_among_thresholds(ax):
     X = RNG.normal(size=(120, 4))
     y = np.digitize(X[:, 2], [-0.5, 0.5])
     for learner, n_lines in ((rc.PRank(random_state=0), 2), (rc.CuSumRank(random_state=0), 1)):

@@ -60,7 +60,7 @@ def check_trace(X, y, trace, tie):
 
 
 @pytest.mark.parametrize("tie", TIES)
-def test_golden_a(tie):
+def test_first_run_has_the_golden_values(tie):
     X, y = GOLDEN_A
     model, total = check_trace(X, y, TRACE_A, tie)
     assert total == 3
@@ -70,7 +70,7 @@ def test_golden_a(tie):
 
 
 @pytest.mark.parametrize("tie", TIES)
-def test_golden_b(tie):
+def test_second_run_has_the_golden_values(tie):
     X, y = GOLDEN_B
     _, total = check_trace(X, y, TRACE_B[tie], tie)
     assert total == 5
@@ -105,7 +105,7 @@ def as_forms(X):
     epochs=st.integers(1, 3),
 )
 @settings(max_examples=examples(150), deadline=None)
-def test_parity_exact_on_integer_data(problem, tie, scale, epochs):
+def test_models_of_integer_data_equal_the_plain_form(problem, tie, scale, epochs):
     # Integer values: every score is exact in any order of summation, so ties between score and
     # threshold are real, and every decision and every weight must agree to the bit.
     X, y, k = problem
@@ -123,7 +123,7 @@ def test_parity_exact_on_integer_data(problem, tie, scale, epochs):
 
 @given(problem=ordinal_problems(integers=False, max_rows=60), tie=st.sampled_from(TIES))
 @settings(max_examples=examples(100), deadline=None)
-def test_parity_on_real_data(problem, tie):
+def test_models_of_real_data_equal_the_plain_form(problem, tie):
     # Scores are sums in different orders here, but they decide alike unless a score is within
     # rounding of a threshold, which random reals do not reach; then the weights, formed by the
     # same multiply-adds in the same order, agree to the bit (float32 rows are exact in float64).
@@ -178,7 +178,7 @@ def test_thresholds_stay_ordered_on_their_lattice(problem, tie, scale):
 
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 6), tie=st.sampled_from(TIES))
 @settings(max_examples=examples(60), deadline=None)
-def test_mistake_bound_on_separable_data(seed, k, tie):
+def test_mistakes_on_separable_data_stay_below_the_bound(seed, k, tie):
     rng = np.random.default_rng(seed)
     d, n = 5, 60
     w = rng.normal(size=d)

@@ -47,7 +47,7 @@ def quick(kind, **params):
     epochs=st.integers(1, 3),
 )
 @settings(max_examples=examples(100), deadline=None)
-def test_prank(problem, tie, margin, scale, epochs):
+def test_prank_with_a_margin_equals_the_plain_form(problem, tie, margin, scale, epochs):
     # Integers and binary fractions: sums are exact, so that scores at an edge are really there.
     X, y, k = problem
     expected = prank(X.toarray().astype(float), y, k, tie, scale, epochs, margin)
@@ -68,7 +68,7 @@ def test_prank(problem, tie, margin, scale, epochs):
     problem=ordinal_problems(max_rows=30), tie=TIES, margin=MARGINS, count_init=st.integers(0, 1)
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_voted_prank(problem, tie, margin, count_init):
+def test_voted_prank_with_a_margin_equals_the_plain_form(problem, tie, margin, count_init):
     X, y, k = problem
     hypotheses, counts = voted(X.toarray().astype(float), y, k, tie, count_init, margin)
     kept = largest(counts, 5)
@@ -88,7 +88,7 @@ def test_voted_prank(problem, tie, margin, count_init):
     n=st.integers(1, 6),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_members(problem, tie, margin, sampling, n):
+def test_members_with_a_margin_equal_the_plain_form(problem, tie, margin, sampling, n):
     X, y, k = problem
     dense = X.toarray().astype(float)
     params = {
@@ -123,7 +123,7 @@ def test_members(problem, tie, margin, sampling, n):
 
 @given(problem=ordinal_problems(max_rows=30), tie=TIES, margin=MARGINS, epochs=st.integers(1, 2))
 @settings(max_examples=examples(60), deadline=None)
-def test_kernel_prank(problem, tie, margin, epochs):
+def test_kernel_prank_with_a_margin_equals_the_plain_form(problem, tie, margin, epochs):
     X, y, k = problem
     expected = kernel_prank(X.toarray().astype(float), y, k, linear, tie, epochs, margin)
     model = rc.KernelPRank.published(kernel="linear", tie=tie, margin=margin, max_iter=epochs)
@@ -202,7 +202,7 @@ def test_the_bound_needs_the_margin():
 
 
 @pytest.mark.parametrize("kind", FAMILY)
-def test_auto_is_fixed_by_the_first_call(kind):
+def test_automatic_margin_is_fixed_by_the_first_call(kind):
     X, y = numbers(scale=4.0)
     square = quick(kind).fit(X, y)._state.model["scale"][0] / 4
     model = quick(kind, margin="auto").fit(X, y)
@@ -219,7 +219,7 @@ def test_auto_is_fixed_by_the_first_call(kind):
 
 
 @pytest.mark.parametrize("kind", KERNELS)
-def test_auto_of_kernels_is_in_the_feature_space(kind):
+def test_automatic_margin_of_kernels_is_in_the_feature_space(kind):
     X, y = numbers()
     assert quick(kind, margin="auto").fit(X, y).margin_ == AUTO
     of_rows = quick(kind, margin="auto", kernel="linear").fit(X, y).margin_
@@ -227,7 +227,7 @@ def test_auto_of_kernels_is_in_the_feature_space(kind):
 
 
 @pytest.mark.parametrize("kind", FAMILY + KERNELS)
-def test_published_has_none(kind):
+def test_published_preset_has_no_margin(kind):
     X, y = numbers()
     assert kind.published().get_params()["margin"] == 0.0
     assert kind.published().fit(X, y).margin_ == 0.0
@@ -235,7 +235,7 @@ def test_published_has_none(kind):
 
 @pytest.mark.parametrize("kind", FAMILY + KERNELS)
 @pytest.mark.parametrize("margin", [-1.0, np.nan, np.inf, "large", None])
-def test_a_margin_that_is_none_is_rejected(kind, margin):
+def test_bad_margins_are_rejected(kind, margin):
     with pytest.raises((TypeError, ValueError), match="margin"):
         quick(kind, margin=margin).fit(*numbers())
 
@@ -249,7 +249,7 @@ def test_a_stream_keeps_its_margin():
 
 @pytest.mark.parametrize("kind", FAMILY + KERNELS)
 @pytest.mark.parametrize("margin", ["auto", 1.5])
-def test_files_keep_it(tmp_path, kind, margin):
+def test_files_keep_the_margin(tmp_path, kind, margin):
     X, y = numbers()
     model = quick(kind, margin=margin).fit(X, y)
     rc.save(model, tmp_path / "model")
@@ -281,7 +281,7 @@ def test_models_of_different_margins_are_not_merged():
     assert rc.merge(shards, base=base).margin_ == base.margin_
 
 
-def test_a_margin_is_no_mistake():
+def test_rows_within_the_margin_are_no_mistakes():
     # All are ranked rightly from the first on, and yet within the margin.
     X, y = [[2.0], [-2.0]] * 5, [2, 1] * 5
     model = rc.PRank.published(margin=1000.0).fit(X, y)

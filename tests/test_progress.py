@@ -32,7 +32,7 @@ def test_a_bar_follows_fits_to_their_end():
     assert "100%" in text
 
 
-def test_a_bar_of_a_cluster():
+def test_a_bar_follows_fits_on_a_cluster():
     pytest.importorskip("distributed", reason="needs the dask extra")
     from dask import delayed
     from distributed import Client
@@ -47,7 +47,7 @@ def test_a_bar_of_a_cluster():
     assert "100%" in text
 
 
-def test_no_bar_without_a_terminal():
+def test_no_bar_is_shown_without_a_terminal():
     seen = []
 
     def fit():

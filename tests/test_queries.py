@@ -63,7 +63,7 @@ def test_rows_of_a_query_come_together(kind, numbers):
             assert_grouped(group_rows(times, len(qid)), times.tolist())
 
 
-def test_no_qid_is_one_query():
+def test_rows_without_qid_are_one_query():
     queries = group_rows(None, 4)
     assert (queries.ids.tolist(), queries.bounds.tolist(), queries.rows) == ([0], [0, 4], None)
 
@@ -77,7 +77,7 @@ def test_ids_keep_their_type_and_rows_stay_where_they_can():
     assert group_rows([np.inf, -np.inf], 2).ids.size == 2
 
 
-def test_frames():
+def test_queries_of_frames_are_read():
     pandas = pytest.importorskip("pandas")
     qid = ["q9", "q1", "q9", "q2", "q1"]
     index = [5, 5, 7, 1, 0]  # of a filtered frame: it says nothing about queries
@@ -124,7 +124,7 @@ def test_invalid_qid_is_rejected(qid, n, error, message):
         group_rows(qid, n)
 
 
-def test_means_over_queries():
+def test_means_over_queries_equal_a_loop():
     values = np.array([1.0, np.nan, 3.0])
     assert query_mean(values) == 2.0
     assert query_mean(values, [3, 5, 1]) == 1.5
@@ -178,7 +178,7 @@ def test_lists_of_several_types_stay_apart():
     assert group_rows([1, 2.0, 1.0], 3).ids.tolist() == [1, 2]
 
 
-def test_missing_strings_of_pandas():
+def test_missing_strings_of_pandas_are_rejected():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="qid contains (NaN|NaT|None|<NA>) in row"):
         group_rows(pd.Series(["a", pd.NA], dtype=object), 2)
@@ -188,7 +188,7 @@ def test_missing_strings_of_pandas():
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("kind", [int, str])
-def test_runs_are_found_in_blocks(n_jobs, kind, monkeypatch):
+def test_runs_of_equal_ids_continue_across_blocks(n_jobs, kind, monkeypatch):
     monkeypatch.setattr(module, "_RUN_ROWS", 5)
     rng = np.random.default_rng(0)
     for sizes in (rng.integers(1, 12, 30), [5, 5, 5], [1], [6], [4, 1, 1, 4]):

@@ -111,7 +111,7 @@ def test_small_features_are_learned_from_any_start(shape):
         assert np.linalg.norm(one.coef_ - other) < 0.02 * np.linalg.norm(other)
 
 
-def test_three_documents_by_hand():
+def test_three_documents_have_the_minimum_by_hand():
     # s = (.5, .25, .75) at w = (.5, .25): hinges 0.75, 1.25, 0.5 of the pairs (0,1), (0,2), (2,1).
     pairs = plain.pairs_of(Y3, np.zeros(3))
     assert plain.objective(np.array([0.5, 0.25]), X3, pairs, 1.0, 1) == 2.65625
@@ -128,7 +128,7 @@ def test_three_documents_by_hand():
 @pytest.mark.parametrize(("loss", "power"), LOSSES)
 @pytest.mark.parametrize("balance", ["query", None])
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
-def test_a_solver_on_listed_differences_finds_nothing_lower(loss, power, balance, C):
+def test_no_solver_on_listed_differences_is_lower(loss, power, balance, C):
     for seed in range(3):
         X, y, qid = data(seed, n=30, queries=3, levels=2 + seed)
         pairs = pairs_of(y, qid, balance)
@@ -199,7 +199,7 @@ def _centred(s, qid):
 
 
 @pytest.mark.parametrize(("loss", "power"), LOSSES)
-def test_the_linear_kernel_is_no_kernel(loss, power):
+def test_the_linear_kernel_equals_the_linear_form(loss, power):
     X, y, qid = data(5)
     models = [
         rc.RankSVM(2.0, loss=loss, tol=1e-8, max_iter=1000, **params, standardize=False).fit(
@@ -259,7 +259,7 @@ def test_sparse_rows_and_float32_give_the_same_model(dtype):
     np.testing.assert_allclose(double.coef_, dense.coef_, rtol=1e-9)
 
 
-def test_more_features_than_the_preconditioner_takes():
+def test_more_features_than_the_preconditioner_takes_converge():
     rng = np.random.default_rng(0)
     X = sp.random(300, 1500, density=0.05, random_state=0, format="csr")
     y = rng.integers(0, 3, 300)
@@ -319,7 +319,7 @@ def test_weights_of_one_query_are_not_rounded_by_those_of_another(spread):
     assert model.objective_ == pytest.approx(expected, rel=1e-12)
 
 
-def test_losses_that_float64_takes_for_nothing():
+def test_losses_below_the_range_of_float64_are_zero():
     X, y, qid = data()
     for loss in ["squared_hinge", "hinge"]:
         model = rc.RankSVM(loss=loss, balance=None)
@@ -364,7 +364,7 @@ def test_listed_pairs_are_those_of_labels(loss):
     )
 
 
-def test_real_labels_rows_in_any_order_and_groups():
+def test_real_labels_any_order_and_groups_give_the_same_model():
     X, _, qid = data(12)
     y = np.random.default_rng(1).normal(size=len(qid))
     one = rc.RankSVM(tol=1e-12).fit(X, y, qid=qid)
@@ -377,7 +377,7 @@ def test_real_labels_rows_in_any_order_and_groups():
     np.testing.assert_allclose(three.coef_, one.coef_, atol=1e-6)
 
 
-def test_nothing_to_tell_apart_ends_at_once():
+def test_documents_without_differences_end_the_fit():
     with pytest.warns(UserWarning, match="RankSVM learned nothing"):
         model = rc.RankSVM().fit(np.zeros((4, 2)), [0, 1, 1, 0], qid=[0] * 4)
     assert model.n_iter_ == 0
@@ -389,7 +389,7 @@ def test_nothing_to_tell_apart_ends_at_once():
 # ---------------------------------------------------------------- what it says
 
 
-def test_history_certificate_and_progress():
+def test_history_certificate_and_progress_are_recorded():
     X, y, qid = data(13)
     seen, reports = [], []
     with watch(reports.append):
@@ -537,7 +537,7 @@ def test_bad_parameters_are_named(params, error, message):
         rc.RankSVM(**params).fit(X, y, qid=qid)
 
 
-def test_overflow_and_what_a_model_does_not_have():
+def test_overflow_and_missing_attributes_are_errors():
     X, y, qid = data()
     with pytest.raises(ValueError, match="scale X"):
         rc.RankSVM(1e100).fit(X * 1e150, y, qid=qid)
@@ -595,7 +595,7 @@ def differences_of(estimator):
 @checks_in_turn(VARIANTS, differences_of)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
-def test_scikit_learn_checks_of_variants(estimator, check):
+def test_variants_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 

@@ -84,7 +84,7 @@ def test_threads_and_float32_change_nothing(drafts):
     np.testing.assert_allclose(double.coef_, one.coef_, rtol=1e-9, atol=1e-12)
 
 
-def test_rows_without_pairs_and_any_order(drafts):
+def test_rows_without_pairs_and_their_order_change_nothing(drafts):
     X, y, qid = wide()
     order = np.random.default_rng(2).permutation(N)
     lone = np.random.default_rng(3).normal(size=(5, D))
@@ -97,7 +97,7 @@ def test_rows_without_pairs_and_any_order(drafts):
     np.testing.assert_allclose(more.coef_, same.coef_, atol=1e-6)
 
 
-def test_a_path_goes_on_with_its_draft(drafts):
+def test_a_path_keeps_its_draft(drafts):
     X, y, qid = wide()
     path = rc.ranksvm_path(X, y, qid=qid, Cs=[0.001, 0.1, 10.0], tol=1e-6)
     assert len(drafts) == 1
@@ -124,7 +124,7 @@ def test_callbacks_see_models_of_features_and_may_stop(drafts):
 
 
 @pytest.mark.parametrize("reason", ["memory", "documents", "sparse", "float32"])
-def test_no_draft_where_it_does_not_pay_or_fit(reason, drafts, monkeypatch):
+def test_no_draft_is_used_where_it_saves_nothing_or_does_not_fit(reason, drafts, monkeypatch):
     X, y, qid = wide()
     expected = rc.RankSVM(tol=1e-9, standardize=False).fit(X, y, qid=qid).objective_
     given = {"memory_limit": 4 * N * N - 1} if reason == "memory" else {}

@@ -41,13 +41,13 @@ def test_a_file_has_the_whole_model(tmp_path, params, form):
         copy.score(form(X), Y)
 
 
-def test_a_kernel_of_ones_own_is_refused(tmp_path):
+def test_a_kernel_function_is_rejected(tmp_path):
     model = rc.RankSVM(0.1, kernel=lambda a, b: a @ b.T).fit(X, Y, qid=QID)
     with pytest.raises(TypeError, match="kernel"):
         rc.save(model, tmp_path / "model.rankcore")
 
 
-def test_a_choice_saves_its_best(tmp_path):
+def test_save_names_the_best_estimator_of_a_search_for_c(tmp_path):
     model = rc.RankSVMCV(Cs=[0.01, 1.0], cv=3).fit(X, Y, qid=QID)
     path = tmp_path / "model.rankcore"
     with pytest.raises(TypeError, match="or save its best_estimator_"):
@@ -74,7 +74,7 @@ def test_a_choice_saves_its_best(tmp_path):
     ],
     ids=str,
 )
-def test_a_crafted_file_is_refused(tmp_path, change):
+def test_a_crafted_file_is_rejected(tmp_path, change):
     good, bad = tmp_path / "good.rankcore", tmp_path / "bad.rankcore"
     rc.save(rc.RankSVM(0.1, kernel="rbf").fit(X, Y, qid=QID), good)
     document, arrays = taken_apart(good.read_bytes())
@@ -88,7 +88,7 @@ def test_a_crafted_file_is_refused(tmp_path, change):
         rc.load(bad)
 
 
-def test_the_command_line_trains_one(tmp_path, monkeypatch, capsys):
+def test_the_command_line_trains_a_ranksvm(tmp_path, monkeypatch, capsys):
     from rankcore.cli.app import main
 
     data, path = tmp_path / "train.txt", tmp_path / "model.rankcore"
@@ -129,7 +129,7 @@ int main(void)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
-def test_its_weights_score_in_c(tmp_path):
+def test_weights_score_in_c_as_in_python(tmp_path):
     model = rc.RankSVM().fit(X, Y, qid=QID)
     some = X[:20].astype(np.float32)
     rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in some.astype(float).tolist())
@@ -143,7 +143,7 @@ def test_its_weights_score_in_c(tmp_path):
     np.testing.assert_array_equal(scores, model.predict(some))
 
 
-def test_pictures():
+def test_weights_and_paths_are_drawn():
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 

@@ -83,7 +83,7 @@ def test_cross_validation_leaves_whole_queries_out():
     assert model.n_iter_ == model.best_estimator_.n_iter_
 
 
-def test_folds_of_ones_own_weights_and_kernels():
+def test_own_folds_weights_and_kernels_are_accepted():
     folds = list(GroupKFold(2).split(X, Y, QID))
     weights = np.random.default_rng(0).random(40)
     one = rc.RankSVMCV([0.1], cv=folds, tol=1e-10, standardize=False).fit(
@@ -121,7 +121,7 @@ def test_bad_parameters_are_named(params, message):
         rc.RankSVMCV(**params).fit(X, Y, qid=QID)
 
 
-def test_a_path_and_its_folds_say_how_far_they_are(capsys):
+def test_a_path_and_its_folds_report_progress(capsys):
     seen = []
     with watch(seen.append):
         path = rc.ranksvm_path(X, Y, qid=QID, Cs=CS, verbose=1)
@@ -154,7 +154,7 @@ def test_an_interrupt_leaves_the_choice_as_it_was():
     assert vars(model) == before
 
 
-def test_what_the_path_needs():
+def test_paths_reject_wrong_arguments():
     with pytest.raises(TypeError, match="pass the values of C as Cs"):
         rc.ranksvm_path(X, Y, qid=QID, C=1.0)
     with pytest.raises(ValueError, match="requires eval_set"):
@@ -187,7 +187,7 @@ DIFFERENCES = {
     expected_failed_checks=lambda _: DIFFERENCES,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_checks(estimator, check):
+def test_ranksvm_cv_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 

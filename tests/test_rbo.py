@@ -101,7 +101,7 @@ def test_average_is_the_mean_over_all_orders_of_ties(data, p):
 # ------------------------------------------------------------------------ values by hand
 
 
-def test_values_by_hand():
+def test_values_equal_those_by_hand():
     # Overlaps 1, 1/2, 1, and 1 beyond.
     assert rbo([3, 2, 1], [3, 1, 2], p=0.9) == pytest.approx(1 - 0.1 * 0.9 / 2)
     # Overlaps 0, 0, 0, and 0 beyond.

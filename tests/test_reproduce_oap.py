@@ -93,7 +93,7 @@ def test_every_row_and_curve_is_measured(trials):
         assert min(trial.losses.values()) > best - 0.07
 
 
-def test_a_trial_by_hand(trials):
+def test_a_trial_equals_one_by_hand(trials):
     # Seed 2, each class fitted by itself: what shares a training must not show.
     rng = np.random.default_rng(2)
     points, y = make_oap_synthetic(N_TRAIN, random_state=rng)
@@ -171,14 +171,14 @@ def test_processes_change_nothing(trials):
         ("averaged PRank", 0.0044),
     ],
 )
-def test_gates_of_a_hundred_trials(name, limit):
+def test_gates_of_a_hundred_trials_have_the_published_limits(name, limit):
     (row,) = [row for row in experiment.ROWS if row.name == name]
     _, found, own = experiment.judge(row, np.zeros(100), 5000)
     assert found == pytest.approx(limit, abs=6e-4)
     assert not own
 
 
-def test_gates_by_the_deviation_of_the_run():
+def test_gates_depend_on_the_deviation_of_the_run():
     row = experiment.Row("made up", "", (1.0, 2.0))
     losses = np.array([1.0, 3.0, 1.0, 3.0])  # sd 2 / sqrt(3)
     mean, limit, own = experiment.judge(row, losses, 5000)
@@ -280,7 +280,7 @@ def test_fewer_trials_than_the_page_has_are_not_gated(run_main, tmp_path):
         assert "passed" not in text
 
 
-def test_png(run_main, tmp_path):
+def test_the_picture_is_a_png(run_main, tmp_path):
     pytest.importorskip("matplotlib", reason="the figure needs matplotlib")
     path = tmp_path / "curves.png"
     run_main("--n-train", str(N_TRAIN), "--png", str(path))

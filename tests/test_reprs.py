@@ -49,7 +49,7 @@ def test_without_an_address_there_is_no_link(monkeypatch):
     ],
     ids=["run", "qrels"],
 )
-def test_tables_of_runs_and_judgments(data, column, caption):
+def test_runs_and_judgments_have_tables(data, column, caption):
     html = data._repr_html_()
     assert f"<caption>{caption}</caption>" in html
     assert f"<th>{column}</th>" in html

@@ -14,7 +14,7 @@ from strategies import examples, ordinal_problems
 pytestmark = pytest.mark.kernel
 
 
-def test_golden_widrow_hoff():
+def test_widrow_hoff_has_the_golden_values():
     model = rc.WidrowHoff.published(eta0=0.1)
     expected = [(0, (0.3, 0.3)), (0.3, (0.37, 0.3)), (0.97, (0.773, 1.106))]
     for (score, (b, w)), (a, y) in zip(expected, [(1, 3), (0, 1), (2, 5)], strict=True):
@@ -31,7 +31,7 @@ def test_golden_widrow_hoff():
     epochs=st.integers(1, 2),
 )
 @settings(max_examples=examples(80), deadline=None)
-def test_parity_of_widrow_hoff(problem, intercept, epochs):
+def test_widrow_hoff_equals_the_plain_form(problem, intercept, epochs):
     X, y, k = problem
     dense = X.toarray().astype(float)
     full = np.hstack([dense, np.ones((len(y), 1))]) if intercept else dense
@@ -65,7 +65,7 @@ def test_diverging_widrow_hoff_suggests_scaling():
         rc.WidrowHoff.published(eta0=1.0).fit(X, np.tile([1, 2], 1000))
 
 
-def test_golden_multiclass():
+def test_multiclass_has_the_golden_values():
     model = rc.MulticlassPerceptron.published()
     predicted = []
     for x, y in [((1, 0), 3), ((0, 1), 1), ((1, 1), 2), ((1, 0), 3)]:
@@ -81,7 +81,7 @@ def test_golden_multiclass():
     epochs=st.integers(1, 3),
 )
 @settings(max_examples=examples(100), deadline=None)
-def test_parity_of_multiclass(problem, update, epochs):
+def test_multiclass_equals_the_plain_form(problem, update, epochs):
     X, y, k = problem
     dense = X.toarray().astype(float)
     W, mean, predictions = multiclass(dense, y, k, update, epochs)
@@ -104,7 +104,7 @@ def test_parity_of_multiclass(problem, update, epochs):
 
 @given(problem=ordinal_problems(integers=False))
 @settings(max_examples=examples(60), deadline=None)
-def test_parity_of_uniform_updates(problem):
+def test_uniform_updates_equal_the_plain_form(problem):
     # Shares of a mistake round, so the weights agree to rounding; classes that tie have had the
     # same updates, and tie in both.
     X, y, k = problem

@@ -99,7 +99,7 @@ def test_parts_end_where_they_are_full(sizes, n_values, n_rows, block, with_qid)
         start = stop
 
 
-def test_several_files_patterns_and_compression(queries, tmp_path):
+def test_several_files_patterns_and_compressed_files_are_read(queries, tmp_path):
     text = queries.read_bytes()
     lines = text.splitlines(keepends=True)
     pieces = [b"".join(lines[:50]), b"".join(lines[50:90]), b"".join(lines[90:])]
@@ -119,7 +119,7 @@ def test_several_files_patterns_and_compression(queries, tmp_path):
     not (importlib.util.find_spec("compression") or importlib.util.find_spec("backports")),
     reason="needs Python 3.14 or backports.zstd",
 )
-def test_zstandard(queries, tmp_path):
+def test_zstandard_files_are_read(queries, tmp_path):
     try:
         from compression import zstd
     except ImportError:
@@ -136,7 +136,7 @@ def test_zstandard(queries, tmp_path):
         load_letor(path)
 
 
-def test_zstandard_without_the_library(tmp_path, monkeypatch):
+def test_missing_zstandard_names_the_package_to_install(tmp_path, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
@@ -192,7 +192,7 @@ def test_blocks_without_values_are_surveyed(small, tmp_path):
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-320, 1e308, np.inf])
-def test_a_survey_of_extreme_values(value):
+def test_statistics_of_extreme_values_are_finite(value):
     collector = StatsCollector(3)
     collector.add(np.ones(2), np.array([0, 2], np.int32), np.array([value, -value]))
     stats = collector.finish(False, "rows")
@@ -237,7 +237,7 @@ def test_invalid_sources_are_rejected(source, message):
         open_rows(source)
 
 
-def test_mixed_sources(queries, tmp_path):
+def test_mixed_sources_are_rejected(queries, tmp_path):
     open_rows(queries, cache=tmp_path / "rows")
     with pytest.raises(ValueError, match="cannot be read together"):
         open_rows([queries, tmp_path / "rows"])

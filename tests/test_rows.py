@@ -27,7 +27,7 @@ def products(X, w):
 
 @given(X=csr_matrices(max_features=12))
 @settings(max_examples=examples(50), deadline=None)
-def test_every_form_is_the_same_matrix(X):
+def test_every_container_gives_the_same_matrix(X):
     dense = X.toarray()
     w = np.arange(1.0, X.shape[1] + 1)  # integers: exact in any order of summation
     expected = dense.astype(float) @ w
@@ -45,13 +45,13 @@ def test_every_form_is_the_same_matrix(X):
         np.testing.assert_array_equal(products(form, w), expected, str(type(form)))
 
 
-def test_bool_and_sparse_bool():
+def test_boolean_matrices_are_numbers():
     X = np.eye(3, dtype=bool)
     assert products(X, [1, 2, 3]).tolist() == [1, 2, 3]
     assert products(sp.csr_array(X), [1, 2, 3]).tolist() == [1, 2, 3]
 
 
-def test_frames():
+def test_frames_are_matrices():
     pd = pytest.importorskip("pandas")
     pl = pytest.importorskip("polars")
     columns = {"a": [1.0, 2.0], "b": [3, 4], "c": [True, False]}
@@ -77,7 +77,7 @@ def test_frames():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_in_place_without_copies(dtype):
+def test_arrays_are_read_in_place(dtype):
     rng = np.random.default_rng(0)
     X = sp.csr_array(rng.random((2000, 500)) * (rng.random((2000, 500)) < 0.1)).astype(dtype)
     dense = X.toarray()
@@ -97,7 +97,7 @@ def test_in_place_without_copies(dtype):
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64, np.uint16])
-def test_index_types(index):
+def test_all_index_types_are_accepted(index):
     data, indices, indptr = [1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 2, 3]
     X = sp.csr_array((np.array(data), np.array(indices), np.array(indptr)), shape=(3, 3))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
@@ -121,7 +121,7 @@ def test_unsorted_and_repeated_columns_become_canonical_in_a_copy():
         as_rows(huge)
 
 
-def test_empty_rows_zero_columns_and_spare_room():
+def test_empty_rows_zero_columns_and_spare_capacity_are_accepted():
     X = sp.csr_array((3, 4))
     assert products(X, [1, 1, 1, 1]).tolist() == [0, 0, 0]
     X = sp.csr_array(np.diag([1.0, 0.0, 2.0]))
@@ -246,7 +246,7 @@ def test_non_numeric_matrices_are_rejected(X, error, message):
         as_rows(X)
 
 
-def test_kernels_check_lengths_at_the_door():
+def test_kernels_reject_arrays_of_wrong_length():
     checked, ranks, none = as_rows(np.eye(3)), np.zeros(3, np.int32), np.empty(0, np.int64)
     order = np.array([0, 99, 1], np.int32)
 

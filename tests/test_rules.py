@@ -151,7 +151,7 @@ def test_prank_as_a_rule_is_prank(problem, average, tie, scale, shuffle, dense):
     dense=st.booleans(),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_perceptron_as_a_rule(problem, update, dense):
+def test_a_perceptron_rule_equals_the_plain_form(problem, update, dense):
     X, y, k = problem
     rows = X.toarray().astype(float)
     W, mean, predictions = multiclass(rows, y, k, update, 2)
@@ -177,7 +177,7 @@ def test_perceptron_as_a_rule(problem, update, dense):
     dense=st.booleans(),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_margin_prank(problem, margin, scale, dense):
+def test_a_margin_rule_equals_the_plain_form(problem, margin, scale, dense):
     X, y, k = problem
     rows = X.toarray().astype(float)
     expected = margin_prank(rows, y, k, margin, scale, epochs=2)
@@ -200,7 +200,9 @@ def test_margin_prank(problem, margin, scale, dense):
 )
 def test_rules_keep_the_contract(estimator, check):
     if check.func.__name__ == "check_class_weight_classifiers":
-        pytest.skip("1000 passes over 24,000 rows in Python; test_weights_are_visits has weights")
+        pytest.skip(
+            "1000 passes over 24,000 rows in Python; test_weights_count_as_in_prank has weights"
+        )
     run_check(estimator, check)
 
 
@@ -256,7 +258,7 @@ def test_chunks_learn_as_one_pass(kind, average):
         check_equal(chunks, rule)
 
 
-def test_held_out_rows_early_stopping_and_callbacks():
+def test_held_out_rows_stop_fits_and_callbacks_are_called():
     X, y = problem(1, n=90)
     params = {"max_iter": 30, "early_stopping_rounds": 3, "random_state": 3}
     more = {"eval_set": (X[60:], y[60:])}
@@ -273,7 +275,7 @@ def test_held_out_rows_early_stopping_and_callbacks():
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2, 3: 0.5}])
-def test_weights_are_visits(class_weight):
+def test_weights_count_as_in_prank(class_weight):
     X, y = problem(2)
     weights = np.random.default_rng(0).integers(0, 3, y.size)
     params = {"class_weight": class_weight, "random_state": 0}
@@ -283,7 +285,7 @@ def test_weights_are_visits(class_weight):
     )
 
 
-def test_rows_on_disk(tmp_path):
+def test_rows_on_disk_are_learned_as_in_memory(tmp_path):
     from rankcore.datasets import open_rows
 
     X, y = problem(3)
@@ -300,7 +302,7 @@ def test_rows_on_disk(tmp_path):
     check_equal(rule, compiled)
 
 
-def test_pipelines_searches_and_pickles():
+def test_pipelines_searches_and_pickles_accept_rules():
     X, y = problem(4)
     pipe = make_pipeline(StandardScaler(), PRankRule(random_state=0))
     compiled = make_pipeline(
@@ -334,7 +336,7 @@ def test_linear_rules_are_exported(tmp_path):
     assert found.largest_difference == 0
 
 
-def test_rejections_by_name(tmp_path):
+def test_unsupported_uses_of_rules_are_rejected(tmp_path):
     X, y = problem(7)
     rule = PRankRule(random_state=0).fit(X, y)
     path = tmp_path / "rule.rankcore"

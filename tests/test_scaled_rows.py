@@ -121,7 +121,7 @@ def test_a_survey_is_of_the_scaled_rows(name, path):
 
 
 @pytest.mark.parametrize("name", SCALERS)
-def test_learners_of_all_rows(name, tmp_path):
+def test_learners_of_all_rows_equal_those_of_memory(name, tmp_path):
     X, y, qid = rc.datasets.make_letor(20, 8, n_features=90, random_state=0)
     dump_letor(X, y, tmp_path / "queries.txt", qid=qid)
     data = load_letor(tmp_path / "queries.txt")
@@ -153,7 +153,7 @@ def test_a_fitted_scaler_is_applied_as_it_is(path):
         rc.PRank().fit(open_rows(path, scaler=MaxAbsScaler().fit(data.X[:, :3])))
 
 
-def test_accepted_scalers(path):
+def test_other_scalers_are_rejected_with_a_remedy(path):
     with pytest.raises(TypeError, match="must be a StandardScaler or a MaxAbsScaler"):
         open_rows(path, scaler=MinMaxScaler())
     with pytest.raises(TypeError, match=r"open_rows\(..., scaler=StandardScaler\(\)\)"):
@@ -171,7 +171,7 @@ def test_a_pipeline_of_both_predicts_and_is_saved(path, tmp_path):
     assert pipeline.score(data.X, data.y) > -1.0
 
 
-def test_more_features_than_the_file_has(path):
+def test_rows_may_have_more_features_than_the_file(path):
     rows = open_rows(path)
     rows.widen(11)
     assert rows.stats().n_features == 11
@@ -185,7 +185,7 @@ def test_more_features_than_the_file_has(path):
     assert np.array_equal(found.coef_, expected.coef_)
 
 
-def test_the_form_of_scaled_rows(path):
+def test_scaled_rows_name_their_scaler(path):
     rows = open_rows(path, scaler=MaxAbsScaler())
     assert isinstance(rows, ScaledRows)
     assert "scaled by MaxAbsScaler()" in repr(rows)

@@ -43,7 +43,7 @@ def test_the_mean_square_is_the_nearest_power_of_two(form, dtype, factor):
     assert np.log2(found) == round(float(exact))
 
 
-def test_scales_of_odd_rows():
+def test_scales_of_empty_and_extreme_rows_are_finite():
     assert mean_square_length(as_rows(np.zeros((3, 2)))) == 1.0
     assert mean_square_length(as_rows(sp.csr_array((3, 2)))) == 1.0
     huge, tiny = (mean_square_length(as_rows(np.full((3, 2), v))) for v in (1e308, 1e-308))
@@ -213,7 +213,7 @@ def test_columns_off_scale_are_named_first(learner, case):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_usual_tables_raise_no_alarm(learner):
+def test_usual_tables_give_no_warning(learner):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 6)), rng.integers(1, 4, 300)
     hot = np.eye(6)[rng.integers(0, 6, 300)]

@@ -44,7 +44,7 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-def test_grid_search_over_an_estimator_with_queries():
+def test_grid_searches_pass_queries_to_scorers():
     search = GridSearchCV(
         OneColumn().set_fit_request(qid=True),
         {"column": [3, 0, 1]},
@@ -61,7 +61,7 @@ def test_grid_search_over_an_estimator_with_queries():
 
 
 @pytest.mark.usefixtures("routing")
-def test_several_measures_of_an_ordinal_learner():
+def test_an_ordinal_learner_is_scored_by_several_measures():
     learner = make_pipeline(StandardScaler(), rc.PRank(max_iter=3, random_state=0))
     scoring = {
         "ndcg": make_scorer("ndcg@5", convention="lightgbm"),
@@ -96,7 +96,7 @@ def test_learners_of_several_scores_a_row_are_ranked_by_their_predictions():
     assert make_scorer("ndcg")(model, X, Y, qid=QID) == expected
 
 
-def test_scorers_travel():
+def test_scorers_are_copied_and_pickled():
     scorer = make_scorer("P(rel=2)@3", convention="trec_eval")
     for copied in (copy.deepcopy(scorer), pickle.loads(pickle.dumps(scorer))):
         assert copied(OneColumn(), X, Y, qid=QID) == scorer(OneColumn(), X, Y, qid=QID)
@@ -114,12 +114,12 @@ def test_scorers_travel():
         ({"metric": "neg_ndcg@5"}, "no measure 'neg_ndcg@5'"),
     ],
 )
-def test_bad_names(arguments, message):
+def test_bad_names_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_scorer(**arguments)
 
 
-def test_negated_names_of_losses():
+def test_negated_names_of_losses_are_scorers():
     model = rc.PRank().fit(X, Y)
     expected = -rank_loss(Y, model.predict(X))
     assert make_scorer("neg_rank_loss")(model, X, Y) == expected

@@ -71,7 +71,7 @@ def test_nothing_is_significant_where_nothing_differs():
         assert (contrast.wins, contrast.ties, contrast.losses) == (0, 40, 0)
 
 
-def test_constant_differences_and_a_single_query():
+def test_constant_differences_and_single_queries_have_p_values():
     y = np.tile([1, 0], 30)
     qid = np.repeat(np.arange(30), 2)
     found = compare({"a": -y, "b": y}, y, qid=qid, metrics="mrr")[0]
@@ -117,7 +117,7 @@ def test_smaller_losses_win():
     assert [c.difference for c in found] == [pytest.approx(-2 / 3), pytest.approx(0.5)]
 
 
-def test_baseline_and_seeds():
+def test_baseline_and_seeds_are_used():
     every = compare(SYSTEMS, Y, qid=QID, metrics="map")
     some = compare(SYSTEMS, Y, qid=QID, metrics="map", baseline="fair")
     assert [(c.a, c.b) for c in some] == [("fair", "good"), ("fair", "same")]
@@ -169,7 +169,7 @@ def test_different_evaluations_are_not_compared():
         compare_evaluations({"a": plain, "b": weighted})
 
 
-def test_intervals_cover():
+def test_intervals_cover_the_truth():
     # 200 samples of 60 differences around 0.2: the 90 % interval holds it in about 90 %.
     covered = 0
     for seed in range(200):
@@ -196,12 +196,12 @@ def test_intervals_cover():
         ({"scores": {1: Y, 2: Y}}, TypeError, "systems must have str for names; found 1"),
     ],
 )
-def test_bad_arguments(options, error, message):
+def test_bad_arguments_are_rejected(options, error, message):
     with pytest.raises(error, match=message):
         compare(**({"scores": SYSTEMS, "y_true": Y, "qid": QID} | options))
 
 
-def test_tables():
+def test_comparison_prints_tables():
     pytest.importorskip("pandas")
     console = pytest.importorskip("rich.console").Console(width=160)
     found = compare(SYSTEMS, Y, qid=QID, metrics="map")

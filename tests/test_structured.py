@@ -68,7 +68,7 @@ def trace(task, X, Y, n, **params):
 # -------------------------------------------------------------------- worked numbers
 
 
-def test_golden_high():
+def test_ties_to_the_highest_have_the_golden_values():
     X, y = D0
     model, predictions, weights = trace(CuSumTask(3), X, y, 40)
     assert predictions[:9] == [3, 1, 2, 2, 3, 2, 3, 1, 2]
@@ -86,7 +86,7 @@ def test_golden_high():
             np.testing.assert_array_equal(tasks_of(weights[t], 3)[task], expected)
 
 
-def test_golden_low():
+def test_ties_to_the_lowest_have_the_golden_values():
     X, y = D0
     _, predictions, weights = trace(CuSumTask(3, tie_break="low"), X, y, 40)
     losses = [abs(p - y[t % 4]) for t, p in enumerate(predictions)]
@@ -95,7 +95,7 @@ def test_golden_low():
     np.testing.assert_array_equal(tasks_of(weights[-1], 3), [(1, 1, 0), (1, -1, 0)])
 
 
-def test_golden_margin():
+def test_margins_have_the_golden_values():
     X, y = D0
     plain = trace(CuSumTask(3), X, y, 3)[2]
     model, predictions, weights = trace(CuSumTask(3), X, y, 8, margin=1.0)
@@ -121,7 +121,7 @@ def test_golden_margin():
         ({"update": "pa2", "C": 0.5}, Fraction(-3, 19)),
     ],
 )
-def test_golden_passive_aggressive_steps(params, rho):
+def test_passive_aggressive_steps_have_the_golden_values(params, rho):
     model = StructuredPerceptron(CuSumTask(4), **params).fit([[1, 2]], [1])
     expected = float(rho) * np.array([[1, 2, -1]] * 3)
     np.testing.assert_allclose(tasks_of(model.coef_, 4), expected, rtol=1e-15)  # one division
@@ -139,7 +139,7 @@ class ZeroOne(CuSumTask):
         (ZeroOne(3), 11, 14, ["25/48 11/8 3/8", "77/108 -127/108 29/54"]),
     ],
 )
-def test_golden_passive_aggressive_runs(task, mistakes, loss, weights):
+def test_passive_aggressive_runs_have_the_golden_values(task, mistakes, loss, weights):
     X, y = D0
     model, predictions, _ = trace(task, X, y, 40, update="pa")
     wrong = [abs(p - y[t % 4]) for t, p in enumerate(predictions)]
@@ -149,7 +149,7 @@ def test_golden_passive_aggressive_runs(task, mistakes, loss, weights):
     np.testing.assert_allclose(tasks_of(model.coef_, 3), expected, rtol=1e-13)  # 15 roundings
 
 
-def test_golden_prank():
+def test_prank_as_a_task_has_the_golden_values():
     X, y = np.array([(1, 0), (0, 1), (1, 1), (1, -1), (0, 1)]), [2, 1, 3, 2, 3]
     model, predictions, weights = trace(PRankTask(3), X, y, 5, average=False)
     assert predictions == [3, 2, 1, 3, 3]
@@ -218,7 +218,7 @@ def test_sums_are_formed_in_the_order_of_the_compiled_learner(k, d, seed):
         np.testing.assert_array_equal(tasks_of(model.coef_, k, False), compiled.coef_)
 
 
-def test_loss_curve_of_a_long_stream():
+def test_loss_curve_of_a_long_stream_equals_the_running_mean():
     X, y = rc.datasets.make_ordinal(1234, 20, random_state=0)
     y = y - y.min() + 1
     compiled = rc.CuSumRank.published(max_iter=2).fit(X, y)
@@ -302,7 +302,7 @@ def test_parity_with_prank_to_rounding(problem, average):
 
 @given(problem=ordinal_problems(max_rows=4, max_features=4, max_ranks=5))
 @settings(max_examples=examples(40), deadline=None)
-def test_feature_maps_and_searches_of_the_ordinal_tasks(problem):
+def test_ordinal_tasks_equal_their_definitions(problem):
     X, y, k = problem
     rows = X.toarray().astype(float)
     weights = np.random.default_rng(0).integers(-2, 3, size=(k - 1) * (X.shape[1] + 1)) * 1.0
@@ -350,7 +350,7 @@ COSTS = ((0.0, 1.0, 2.5), (1.0, 0.0, 0.5), (3.0, 1.0, 0.0))
     epochs=st.integers(1, 3),
 )
 @settings(max_examples=examples(80), deadline=None)
-def test_parity_with_a_plain_implementation(seed, integers, update, margin, C, epochs):
+def test_models_equal_a_plain_implementation(seed, integers, update, margin, C, epochs):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 12), rng.integers(1, 5)
     integers = integers and update == "perceptron"  # elsewhere rounding decides between ties
@@ -426,7 +426,7 @@ def separable_classes(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_bounds_on_the_total_loss(seed):
+def test_total_loss_stays_below_its_bounds(seed):
     task, X, Y, d, R2 = separable_classes(seed)
     losses, norms, _ = run_to_the_end(task, X, Y, 20)
     assert (norms <= R2 * losses * (1 + 1e-12)).all()
@@ -442,7 +442,7 @@ def test_bounds_on_the_total_loss(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_bound_on_the_number_of_mistakes(seed):
+def test_mistakes_stay_below_their_bound(seed):
     # Corollary 1: of each pair of outputs the features differ by R at most, the scores by d.
     _, X, Y, _, _ = separable_classes(seed)
     task = Multiclass(tuple(map(tuple, 1.0 - np.eye(3))))
@@ -462,7 +462,7 @@ def test_bound_on_the_number_of_mistakes(seed):
 
 
 @pytest.mark.parametrize("update", ["perceptron", "pa"])
-def test_the_bound_is_tight_and_the_printed_one_of_pa_false(update):
+def test_the_bound_is_tight_and_the_published_one_of_pa_is_false(update):
     # One example of length 2, constant included, five ranks, the lowest true: R = 2, d = 1.
     losses, norms, _ = run_to_the_end(CuSumTask(5), np.array([[np.sqrt(3)]]), [1], 3, update=update)
     assert losses.tolist() == [4]  # = R**2

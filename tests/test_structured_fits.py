@@ -232,7 +232,7 @@ def test_failing_progress_callback_stops_the_fit():
     assert same(model, twin)
 
 
-def test_progress_and_verbose(capsys):
+def test_progress_and_verbose_report_passes(capsys):
     X, y = D0
     seen = []
     with watch(seen.append):
@@ -246,7 +246,7 @@ def test_progress_and_verbose(capsys):
     ]
 
 
-def test_tolerance():
+def test_tolerance_stops_the_fit():
     X, y = D0
     model = StructuredPerceptron(CuSumTask(3), max_iter=50, tol=0.0).fit(X, y)
     assert model.n_iter_ == 4  # the last mistake is at example 9, so the fourth pass has none
@@ -257,7 +257,7 @@ def test_tolerance():
     assert stuck.n_iter_ <= 6  # the first pass, and five that are not better by 10
 
 
-def test_pickles_and_clones():
+def test_pickles_and_clones_predict_alike():
     X, y = D0
     model = StructuredPerceptron(CuSumTask(3, tie_break="low"), update="pa", average=True).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
@@ -280,7 +280,7 @@ def test_read_only_state_continues():
     assert model.partial_fit(X, y).t_ == 8
 
 
-def test_model_selection(example):
+def test_model_selection_accepts_structured_inputs(example):
     X, Y = example.make_sentences(40, seed=0)
     task = example.Tagging(tuple(sorted({word for x in X for word in x})), example.TAGS)
     assert (cross_val_score(StructuredPerceptron(task), X, Y, cv=3) < 0).all()
@@ -321,7 +321,7 @@ def test_any_object_with_the_methods_is_a_task():
 
 
 @pytest.mark.parametrize("name", ["n_parameters", "candidates", "features", "argmax", "loss"])
-def test_a_task_without_a_method(name):
+def test_a_task_without_a_method_is_rejected(name):
     kind = type("Partial", (Bare,), {name: None})
     with pytest.raises(TypeError, match=f"methods of rankcore.structured.Task.*lacks {name}"):
         StructuredPerceptron(kind()).fit([1.0], [0])
@@ -333,7 +333,7 @@ def test_a_task_without_a_method(name):
             type("Partial", (Task,), rest)()
 
 
-def test_a_class_is_no_task():
+def test_a_class_in_place_of_a_task_is_rejected():
     with pytest.raises(TypeError, match="must be an object with the methods"):
         StructuredPerceptron(CuSumTask).fit([[1.0]], [1])
 
@@ -356,7 +356,7 @@ def test_a_class_is_no_task():
     ],
 )
 @pytest.mark.parametrize("searches", [True, False])
-def test_malformed_features(features, found, searches):
+def test_malformed_features_are_rejected(features, found, searches):
     class Bad(Bare):
         def features(self, x, y):
             return features
@@ -371,7 +371,7 @@ def test_malformed_features(features, found, searches):
 
 
 @pytest.mark.parametrize("loss", [-1, np.nan, np.inf, "much", None, np.ones(2)])
-def test_malformed_loss(loss):
+def test_malformed_losses_are_rejected(loss):
     class Bad(Bare):
         def loss(self, y, z):
             return loss
@@ -381,7 +381,7 @@ def test_malformed_loss(loss):
 
 
 @pytest.mark.parametrize("count", [0, -3, 2.0, None])
-def test_malformed_count_of_parameters(count):
+def test_malformed_counts_of_parameters_are_rejected(count):
     class Bad(Bare):
         def n_parameters(self, X):
             return count
@@ -390,7 +390,7 @@ def test_malformed_count_of_parameters(count):
         StructuredPerceptron(Bad()).fit([1.0], [0])
 
 
-def test_no_candidates():
+def test_a_task_without_candidates_is_rejected():
     class Bad(Bare):
         def candidates(self, x):
             return []
@@ -420,7 +420,7 @@ def test_tasks_cannot_write_the_weights():
         (sp.csr_array([[1.0]]), [0], TypeError, "X must be a sequence.*found csr_array"),
     ],
 )
-def test_malformed_data(X, Y, error, message):
+def test_malformed_data_are_rejected(X, Y, error, message):
     with pytest.raises(error, match=message):
         StructuredPerceptron(Bare()).fit(X, Y)
 
@@ -441,7 +441,7 @@ def test_malformed_data(X, Y, error, message):
     ],
 )
 @pytest.mark.parametrize("task", [CuSumTask(3), PRankTask(3)])
-def test_malformed_rows_and_ranks(task, X, y, message):
+def test_malformed_rows_and_ranks_are_rejected(task, X, y, message):
     with pytest.raises(ValueError, match=message):
         StructuredPerceptron(task).fit(X, y)
 
@@ -456,7 +456,7 @@ def test_ordinal_rows_may_be_unsorted_and_stay_as_they_are():
 
 
 @pytest.mark.parametrize("task", [CuSumTask(3), PRankTask(3)])
-def test_another_number_of_features(task):
+def test_another_number_of_features_is_rejected(task):
     X, y = D0
     model = StructuredPerceptron(task).fit(X, y)
     twin = StructuredPerceptron(task).fit(X, y)
@@ -483,7 +483,7 @@ def test_another_number_of_features(task):
     ],
 )
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_bad_parameters(params, error, message, method):
+def test_bad_parameters_are_rejected(params, error, message, method):
     model = StructuredPerceptron(**{"task": CuSumTask(3), **params})
     with pytest.raises(error, match=message):
         getattr(model, method)(*D0)
@@ -498,7 +498,7 @@ def test_bad_parameters(params, error, message, method):
         (lambda: CuSumTask(3, "low", 1), TypeError, "fit_intercept must be True or False"),
     ],
 )
-def test_bad_tasks(make, error, message):
+def test_bad_tasks_are_rejected(make, error, message):
     with pytest.raises(error, match=message):
         make()
 

@@ -43,7 +43,7 @@ from strategies import examples, ordinal_problems
     ("update", "margin"),
     [("perceptron", 0.0), ("perceptron", 0.7), ("pa", 0.7), ("pa1", 0.0), ("pa2", 0.7)],
 )
-def test_it_is_the_plain_one(name, kernel, update, margin):
+def test_kernel_learner_equals_the_plain_form(name, kernel, update, margin):
     task, (X, Y) = PROBLEMS[name]
     function, params = KERNELS[kernel]
     rule = {"update": update, "C": 0.3, "margin": margin}
@@ -66,7 +66,7 @@ def test_it_is_the_plain_one(name, kernel, update, margin):
     assert mean.history_ == model.history_
 
 
-def test_predictions_are_by_the_attributes():
+def test_predictions_follow_from_the_attributes():
     task, (X, Y) = PROBLEMS["sentences"]
     model = KernelStructuredPerceptron(task, gamma=0.3, average=True, max_iter=3).fit(X, Y)
     for x, found in zip(X, model.predict(X), strict=True):
@@ -155,7 +155,7 @@ def test_dual_learners_decide_as_their_linear_twins(name, rule):
 
 
 @pytest.mark.parametrize("rule", RULES[:2], ids=str)
-def test_linear_kernel_on_sparse_counts(rule):
+def test_linear_kernel_on_sparse_counts_equals_the_linear_learner(rule):
     rng = np.random.default_rng(4)
     X = sp.random(200, 300, density=0.03, random_state=rng, format="csr")
     X.data = rng.integers(1, 5, size=X.nnz).astype(np.float64)  # counts: sums are exact
@@ -177,7 +177,7 @@ def test_linear_kernel_on_sparse_counts(rule):
     shuffle=st.booleans(),
 )
 @settings(max_examples=examples(40), deadline=None)
-def test_kernel_cusum_rank_is_a_case_of_it(problem, tie, margin, average, shuffle):
+def test_kernel_cusum_rank_is_a_special_case(problem, tie, margin, average, shuffle):
     X, y, k = problem
     X = X.toarray().astype(float)
     shared = {"kernel": "poly", "gamma": 1.0, "coef0": 1.0, "average": average, "max_iter": 2}
@@ -198,7 +198,7 @@ def test_kernel_cusum_rank_is_a_case_of_it(problem, tie, margin, average, shuffl
 
 
 @pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])
-def test_passive_aggressive_kernel_cusum_rank_is_a_case_of_it(update):
+def test_passive_aggressive_kernel_cusum_rank_is_a_special_case(update):
     X, y = problem()
     shared = {"gamma": 0.3, "update": update, "C": 0.2, "margin": 1.0, "max_iter": 2}
     compiled = rc.KernelCuSumRank.published(**shared).fit(X, y)
@@ -210,7 +210,7 @@ def test_passive_aggressive_kernel_cusum_rank_is_a_case_of_it(update):
 
 @given(problem=ordinal_problems(), average=st.booleans())
 @settings(max_examples=examples(40), deadline=None)
-def test_strict_kernel_prank_is_a_case_of_it(problem, average):
+def test_strict_kernel_prank_is_a_special_case(problem, average):
     X, y, k = problem
     X = X.toarray().astype(float)
     shared = {"kernel": "linear", "average": average, "max_iter": 2}
@@ -227,7 +227,7 @@ def test_strict_kernel_prank_is_a_case_of_it(problem, average):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_budgets_are_the_plain_ones(name, policy):
+def test_budgets_equal_the_plain_form(name, policy):
     epochs = 3
     task, (X, Y) = PROBLEMS[name]
     params = {"budget": 15, "decay": 0.02}
@@ -364,7 +364,7 @@ def test_float32_parts_make_float32_support_vectors():
     assert single.support_vectors_.dtype == np.float64
 
 
-def test_a_function_as_kernel():
+def test_a_kernel_may_be_a_function():
     X, Y = rows(100)
     for rule in [{}, {"update": "pa"}, {"budget": 20, "budget_policy": "projectron"}]:
         named = KernelStructuredPerceptron(Multiclass(COSTS), gamma=0.3, max_iter=2, **rule)
@@ -383,7 +383,7 @@ def test_gamma_is_that_of_the_parts():
     assert empty.partial_fit(X, Y).gamma_ == model.gamma_
 
 
-def test_searches_and_threads():
+def test_searches_run_and_threads_change_nothing():
     X, Y = rows(120)
     model = KernelStructuredPerceptron(Multiclass(COSTS), max_iter=3)
     search = GridSearchCV(model, {"gamma": [0.001, 0.3]}, cv=3).fit(list(X), Y)
@@ -451,7 +451,7 @@ METHODS = ["n_labels", "parts", "candidates", "atoms", "n_parameters", "features
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_task_without_a_method(name):
+def test_a_task_without_a_method_is_rejected(name):
     kind = type("Partial", (Tagging,), {name: None})
     with pytest.raises(TypeError, match=f"methods of rankcore.structured.KernelTask.*lacks {name}"):
         KernelStructuredPerceptron(kind(3)).fit(*sentences(5))
@@ -482,7 +482,7 @@ def test_a_task_without_a_method(name):
         ("candidates", [], "candidates has none for"),
     ],
 )
-def test_malformed_answers(method, value, message):
+def test_malformed_answers_of_tasks_are_rejected(method, value, message):
     kind = type("Bad", (Multiclass,), {method: lambda self, *args: value})
     model = KernelStructuredPerceptron(kind(COSTS), gamma=1.0)
     with pytest.raises((ValueError, TypeError), match=message):
@@ -490,7 +490,7 @@ def test_malformed_answers(method, value, message):
     assert not hasattr(model, "coef_")
 
 
-def test_rows_of_other_widths():
+def test_rows_of_other_widths_are_rejected():
     task = Tagging(3)
     with pytest.raises(ValueError, match=r"one row per part and 2 columns; found shape \(1, 3\)"):
         KernelStructuredPerceptron(task).fit([np.ones((1, 2)), np.ones((1, 3))], [(0,), (1,)])
@@ -513,7 +513,7 @@ def test_rows_of_other_widths():
         ({"average": 1}, TypeError, "average must be True or False"),
     ],
 )
-def test_bad_parameters(params, error, message):
+def test_bad_parameters_are_rejected(params, error, message):
     with pytest.raises(error, match=message):
         KernelStructuredPerceptron(Multiclass(COSTS), **params).fit(*rows(5))
 

@@ -75,7 +75,7 @@ def test_words_name_features(fitted):
     assert query(fitted, TEXTS[:6], top_k=2).feature_names == words
 
 
-def test_pairs_and_queries_of_texts(fitted):
+def test_pairs_and_queries_of_texts_are_explained(fitted):
     pd = pytest.importorskip("pandas")
     inner = fitted[0].transform(TEXTS[:6]).toarray()
     scores = fitted[-1].project(inner)
@@ -107,7 +107,7 @@ def test_importance_of_texts_needs_no_dense_matrix_of_all(fitted, monkeypatch):
     np.testing.assert_allclose(global_importance(fitted, TEXTS).importances, whole, rtol=1e-12)
 
 
-def test_shuffled_words(fitted):
+def test_shuffled_words_measure_importance(fitted):
     found = permutation_importance(fitted, TEXTS, Y, metric="ndcg@10", n_repeats=1, features=[0, 1])
     assert found.feature_names == fitted[0].get_feature_names_out()[:2].tolist()
 
@@ -144,7 +144,7 @@ def test_moved_values_of_a_table_move_the_rank(mixed, frame):
     assert moved > 10
 
 
-def test_rows_of_a_table_in_any_form(mixed, frame):
+def test_rows_of_a_table_may_have_any_form(mixed, frame):
     whole = rank(mixed, frame.iloc[[3]])
     for row in (frame.iloc[3], frame[["kind", "length", "age", "text"]].iloc[[3]]):
         other = rank(mixed, row)
@@ -156,7 +156,7 @@ def test_rows_of_a_table_in_any_form(mixed, frame):
     assert found.values[found.feature_names.index("kind")] is None
 
 
-def test_columns_by_number_and_a_remainder(frame):
+def test_columns_by_number_and_a_remainder_are_named(frame):
     model = stars(
         ColumnTransformer(
             [
@@ -185,7 +185,7 @@ def test_passthrough_steps_change_nothing(frame):
 # ------------------------------------------------------------------------ calibration
 
 
-def test_probabilities_of_texts():
+def test_probabilities_of_texts_are_explained():
     pd = pytest.importorskip("pandas")
     whole = None
     for form in (*FORMS[:1], *FORMS[2:], pd.Series):
@@ -207,7 +207,7 @@ def test_probabilities_of_texts():
     assert search.fit(TEXTS, Y).best_estimator_.predict(TEXTS[:1]).shape == (1,)
 
 
-def test_probabilities_of_a_table(mixed, frame):
+def test_probabilities_of_a_table_are_explained(mixed, frame):
     model = rc.CalibratedOrdinal(mixed).fit(frame, Y)
     assert model.feature_names_in_.tolist() == frame.columns.tolist()
     assert model.predict_proba(frame).shape == (len(Y), 4)

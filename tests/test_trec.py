@@ -55,7 +55,7 @@ def judgments(nested):
     return {q: {d: int(v) % 4 for d, v in docs.items()} for q, docs in nested.items()}
 
 
-def test_read_qrels():
+def test_read_qrels_reads_judgments():
     qrels = read_qrels(io.BytesIO(QRELS))
     assert repr(qrels) == "Qrels(4 documents, 3 queries)"
     assert qrels.qid.tolist() == ["301", "301", "302", "q-3"]
@@ -65,7 +65,7 @@ def test_read_qrels():
     assert len(qrels) == 4
 
 
-def test_read_run():
+def test_read_run_reads_scores():
     run = read_run(io.BytesIO(RUN))
     assert repr(run) == "Run(3 documents, 2 queries)"
     assert run.tag == "bm25"
@@ -74,7 +74,7 @@ def test_read_run():
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
-def test_sources(pack, tmp_path):
+def test_every_kind_of_source_is_read(pack, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(pack(RUN))
     expected = read_run(io.BytesIO(RUN)).to_dict()
@@ -85,7 +85,7 @@ def test_sources(pack, tmp_path):
         read_qrels(tmp_path / "gone")
 
 
-def test_relevance_of_every_integer_type():
+def test_relevance_of_every_integer_type_is_accepted():
     for dtype in ("u1", "i1", "u8", "i8", "f4", "?"):
         assert Qrels(["a"], ["b"], np.ones(1, dtype)).rel.tolist() == [1]
 
@@ -98,7 +98,7 @@ def test_an_empty_run_can_be_written_again():
 
 @given(nested=NESTED, size=st.sampled_from([1, 7, 40, 10**6]))
 @settings(max_examples=examples(200), deadline=None)
-def test_round_trips(nested, size):
+def test_written_files_are_read_back(nested, size):
     before, streams.BLOCK = streams.BLOCK, size
     try:
         run = Run.from_dict(nested, tag="mine")
@@ -171,7 +171,7 @@ def test_written_text_is_exact(tmp_path):
     ],
 )
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_malformed_lines(read, line, message, size, tmp_path, monkeypatch):
+def test_malformed_lines_are_named(read, line, message, size, tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "BLOCK", size)
     path = tmp_path / "file"
     before = QRELS if read is read_qrels else RUN
@@ -185,7 +185,7 @@ def test_malformed_lines(read, line, message, size, tmp_path, monkeypatch):
 
 @given(text=st.binary(max_size=80), words=st.booleans())
 @settings(max_examples=examples(500), deadline=None)
-def test_arbitrary_bytes(text, words):
+def test_arbitrary_bytes_are_read_or_rejected(text, words):
     if words:
         text = b" ".join(text[i : i + 2] for i in range(0, len(text), 2))
     rows = [line.split() for line in text.split(b"\n") if line.split()]
@@ -209,7 +209,7 @@ def test_arbitrary_bytes(text, words):
             read_qrels(io.BytesIO(text))
 
 
-def test_empty_files():
+def test_empty_files_are_read():
     assert len(read_run(io.BytesIO(b""))) == len(read_qrels(io.BytesIO(b"\n\n"))) == 0
     assert read_run(io.BytesIO(b"")).to_dict() == {}
     assert repr(Run.from_dict({})) == "Run(0 documents, 0 queries)"
@@ -218,7 +218,7 @@ def test_empty_files():
 # ---------------------------------------------------------------- columns
 
 
-def test_columns():
+def test_columns_are_converted():
     qrels = Qrels([1, 1, 2], np.array(["a", "b", "a"], object), np.array([1.0, 0.0, 2.0]))
     assert qrels.to_dict() == {"1": {"a": 1, "b": 0}, "2": {"a": 2}}
     assert qrels.rel.dtype == np.int64
@@ -254,13 +254,13 @@ def test_columns():
         ),
     ],
 )
-def test_wrong_columns(make, error, message):
+def test_wrong_columns_are_rejected(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(library):
+def test_frames_are_read(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"query_id": ["a", "a"], "doc_id": ["x", "y"], "score": [0.5, 2.0]})
     assert Run.from_frame(frame).to_dict() == {"a": {"x": 0.5, "y": 2.0}}
@@ -270,7 +270,7 @@ def test_frames(library):
         Qrels.from_frame(frame)
 
 
-def test_to_frame():
+def test_frames_have_all_columns_and_are_read_back():
     pytest.importorskip("pandas")
     qrels = read_qrels(io.BytesIO(QRELS))
     frame = qrels.to_frame()
@@ -286,7 +286,7 @@ def test_to_frame():
     ),
 )
 @settings(max_examples=examples(300), deadline=None)
-def test_first_equal_rows(pairs):
+def test_first_equal_rows_equal_a_loop(pairs):
     from rankcore.datasets.ids import first_rows
 
     codes = np.array([code for code, _ in pairs], np.int64)
@@ -351,7 +351,7 @@ SMALL = st.dictionaries(
 
 @given(run=SMALL, qrels=SMALL, missing=st.sampled_from(["zero", "skip"]), seed=st.integers(0, 99))
 @settings(max_examples=examples(500), deadline=None)
-def test_joined_rows(run, qrels, missing, seed):
+def test_runs_are_joined_with_judgments(run, qrels, missing, seed):
     table = Run.from_dict(run)
     mixed = np.random.default_rng(seed).permutation(len(table))
     table = Run(table.qid[mixed], table.docid[mixed], table.score[mixed])
@@ -379,7 +379,7 @@ def test_joined_rows(run, qrels, missing, seed):
     assert list(found) == sorted(found, key=order.index)
 
 
-def test_joined_types():
+def test_joined_runs_have_the_documented_columns():
     joined = join_run(read_run(io.BytesIO(RUN)), read_qrels(io.BytesIO(QRELS)))
     assert isinstance(joined, JoinedRun)
     assert repr(joined) == "JoinedRun(5 rows, 3 retrieved)"

@@ -115,7 +115,7 @@ def test_rounds_are_those_on_every_pair(seed, sparse, balance, line_search):
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_listed_pairs_and_two_labels(seed, listed):
+def test_listed_pairs_and_two_labels_equal_the_plain_form(seed, listed):
     X, y, qid, weight = problem(seed)
     if listed:
         pairs, D = plain.label_pairs(y, qid, False, weight)
@@ -199,7 +199,7 @@ def test_scores_are_sums_of_leaves(kind, missing):
 
 
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_sparse_rows_of_very_many_columns(missing):
+def test_sparse_rows_of_very_many_columns_are_scored(missing):
     X, y, qid = ranking_data()
     narrow = sp.csr_array(np.nan_to_num(X))
     wide = sp.csr_array((narrow.data, narrow.indices * 2**19, narrow.indptr), (120, 2**21))
@@ -287,7 +287,7 @@ def test_a_loaded_model_is_the_saved_one(tmp_path, learner):
 
 
 @pytest.mark.parametrize("learner", MODELS, ids=range(len(MODELS)))
-def test_warm_start_goes_on_as_if_there_had_been_no_stop(learner):
+def test_warm_start_equals_one_long_fit(learner):
     X, y, qid = ranking_data()
     whole = clone(learner).fit(X, y, qid=qid)
     parts = clone(learner).set_params(n_estimators=5, warm_start=True).fit(X, y, qid=qid)
@@ -312,7 +312,7 @@ def test_files_are_the_same_for_every_number_of_threads(tmp_path, sparse):
     assert len(files) == 1
 
 
-def test_early_stopping_callbacks_and_what_is_drawn():
+def test_early_stopping_keeps_the_best_round_and_draws_repeat():
     X, y, qid = ranking_data(n=300)
     train, test = qid < 14, qid >= 14
     held = {"eval_set": (X[test], y[test]), "eval_qid": qid[test]}
@@ -353,7 +353,7 @@ def labels_for(learner, y):
 
 @pytest.mark.parametrize("learner", OF_TREES, ids=NAMES_OF_TREES)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_rounds_go_on_if_no_drawn_feature_splits_the_root(learner, sparse):
+def test_rounds_continue_if_no_drawn_feature_splits_the_root(learner, sparse):
     X, y, qid = ranking_data(n=300)
     wide = np.ones((300, 40))
     wide[:, 17] = np.nan_to_num(X[:, 0])
@@ -386,7 +386,7 @@ def test_drawn_features_depend_on_the_seed_only(learner, sparse):
     assert (drawn[0] != whole).any()
 
 
-def test_importances_contributions_and_records():
+def test_importances_and_contributions_follow_from_the_trees():
     X, y, qid = ranking_data()
     model = rc.RankBoost(10, max_leaf_nodes=5, min_samples_leaf=3).fit(X, y, qid=qid)
     nodes = model.estimators_
@@ -459,7 +459,7 @@ def test_monotone_constraints_hold_everywhere():
     ],
     ids=str,
 )
-def test_bad_parameters(parameters, message):
+def test_bad_parameters_are_rejected(parameters, message):
     X, y, qid = ranking_data()
     with pytest.raises(ValueError, match=message):
         rc.RankBoost(3, **parameters).fit(X, y, qid=qid)

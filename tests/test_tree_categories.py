@@ -191,7 +191,7 @@ def test_missing_values_that_a_leaf_has_not_seen_go_to_the_heavier_child():
 @pytest.mark.parametrize(
     "learner", [rc.RankBoost, rc.BipartiteRankBoost], ids=lambda one: one.__name__
 )
-def test_files_copies_and_going_on(tmp_path, learner):
+def test_files_copies_and_warm_starts_keep_categories(tmp_path, learner):
     X, y, qid = problem()
     data, held = frame(X, "pandas"), frame(X[:60], "pandas")
     model = learner(6, random_state=0, subsample=0.7, max_features=0.9, **TREES)
@@ -305,7 +305,7 @@ def test_wide_sparse_rows_are_searched():
     np.testing.assert_array_equal(one.predict(narrow), other.predict(wide))
 
 
-def test_contributions_importances_and_records():
+def test_contributions_and_importances_follow_from_the_trees():
     X, y, qid = problem()
     model = rc.RankBoost(8, weak="tree", min_samples_leaf=2, categorical_features=[1])
     model.fit(X, y, qid=qid)
@@ -371,7 +371,7 @@ def test_files_are_the_same_for_every_number_of_threads(tmp_path, sparse):
     ],
     ids=str,
 )
-def test_bad_parameters(parameters, message):
+def test_bad_parameters_are_rejected(parameters, message):
     X, y, qid = problem()
     model = rc.RankBoost(3, **{**TREES, **parameters})
     with pytest.raises(ValueError, match=message):
@@ -380,7 +380,7 @@ def test_bad_parameters(parameters, message):
         model.predict(X)
 
 
-def test_bad_columns():
+def test_bad_columns_are_rejected():
     pandas = pytest.importorskip("pandas")
     X, y, qid = problem()
     data = frame(X, "pandas")
@@ -494,7 +494,7 @@ def test_interruption_leaves_the_model_as_it_was(learner):
 
 
 @pytest.mark.parametrize("learner", BOTH, ids=lambda one: one.__name__)
-def test_all_parameters_of_trees_together(learner, tmp_path):
+def test_all_parameters_of_trees_work_together(learner, tmp_path):
     X, y, qid = problem(n=300)
     train, held = qid < 10, qid >= 10
     data = frame(X, "polars enum")
@@ -549,7 +549,7 @@ def test_all_parameters_of_trees_together(learner, tmp_path):
     [rc.RankBoost(8, **TREES), rc.BipartiteRankBoost(8, **TREES), rc.OrdinalBoost(30)],
     ids=str,
 )
-def test_predictor_and_check_take_the_frame_of_predict(tmp_path, capsys, learner, kind):
+def test_predictor_accepts_the_frame_of_predict(tmp_path, capsys, learner, kind):
     X, y, qid = problem()
     y = y > 0 if isinstance(learner, rc.BipartiteRankBoost) else y
     queries = {"qid": qid} if isinstance(learner, rc.RankBoost) else {}

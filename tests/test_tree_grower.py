@@ -179,7 +179,7 @@ def test_no_set_of_categories_gains_more_than_the_sorted_ones(masses, l2, bounds
     assert max(map(worth, plain.all_sets(masses)), default=worth(())) <= max(map(worth, corners))
 
 
-def test_a_leaf_of_very_many_categories():
+def test_a_leaf_of_very_many_categories_is_split_by_sorting():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 300, size=(1500, 1)).astype(float)
     gradients, hessians = pair_derivatives(rng.random((2, 1500)) / 750)

@@ -99,7 +99,7 @@ def test_scores_are_those_of_a_walk(dtype, most_leaves, n, missing):
 
 @pytest.mark.parametrize("most_leaves", [3, 32, 64, 65])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_where_zero_is_missing_and_rows_are_sparse(most_leaves, sparse):
+def test_sparse_rows_with_missing_zeros_score_as_in_a_walk(most_leaves, sparse):
     rng, X, trees, values, start = a_problem(most_leaves, most_leaves, np.float32, 200)
     X *= rng.random(X.shape) < 0.5
     X = X + 0.0  # no negative zeros, which a sparse matrix keeps
@@ -110,7 +110,7 @@ def test_where_zero_is_missing_and_rows_are_sparse(most_leaves, sparse):
         assert np.array_equal(scores_of(given, trees, values, zero, start), wanted)
 
 
-def test_values_beyond_single_precision():
+def test_values_beyond_single_precision_score_as_in_a_walk():
     rng, X, trees, values, start = a_problem(5, 31, np.float64, 160)
     X = np.where(rng.random(X.shape) < 0.3, 2 * FLOAT_MAX, X) * rng.choice([-1, 1], size=X.shape)
     found = scores_of(X, trees, values, False, start)
@@ -119,7 +119,7 @@ def test_values_beyond_single_precision():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_leaves", [2, 32, 33, 64, 65])
-def test_every_leaf_is_come_to(dtype, n_leaves):
+def test_every_leaf_is_reached(dtype, n_leaves):
     """The last leaf is the first that is left when all nodes have fired."""
     last = n_leaves - 2
     chain = [[0, float(i), 0, ~i, i + 1 if i < last else ~(last + 1)] for i in range(n_leaves - 1)]
@@ -129,7 +129,7 @@ def test_every_leaf_is_come_to(dtype, n_leaves):
     assert np.array_equal(found, X[:, 0] + 0.5)
 
 
-def test_some_of_the_trees():
+def test_a_range_of_trees_is_scored():
     _, X, trees, values, start = a_problem(8, 31, np.float32, 160)
     found = start.copy()
     model = kernels.Trees(*packed(trees, values), X.shape[1], False)
@@ -137,7 +137,7 @@ def test_some_of_the_trees():
     assert np.array_equal(found, walked(X, trees[2:5], values[2:5], False, start))
 
 
-def test_rows_with_a_stride():
+def test_rows_with_a_stride_are_scored():
     _, X, trees, values, start = a_problem(9, 31, np.float32, 160)
     wide = np.full((160, X.shape[1] + 5), np.nan, dtype=np.float32)
     wide[:, : X.shape[1]] = X

@@ -127,7 +127,7 @@ MEANS = {
 @pytest.mark.parametrize("ties", MEANS)
 @given(data=pools())
 @settings(max_examples=examples(60), deadline=None)
-def test_measures_over_every_order_of_ties(ties, data):
+def test_measures_are_means_over_all_orders_of_ties(ties, data):
     labels, scores = data
     unjudged = np.array([label is NOBODYS for label in labels])
     found = evaluate(
@@ -143,7 +143,7 @@ def test_measures_over_every_order_of_ties(ties, data):
         assert found[name] == pytest.approx(float(expected), abs=1e-13), name  # some tens of sums
 
 
-def test_a_thousand_tied_documents():
+def test_a_thousand_tied_documents_are_averaged():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, 1000)
     tied = evaluate(labels, np.zeros(1000), metrics=["ERR", "RBP", "bpref"])
@@ -162,13 +162,13 @@ def test_measures_without_expectation_reject_ties():
         assert 0 < evaluate([1, 0], [2, 1], metrics=name)[name] <= 1
 
 
-def test_labels_beyond_what_err_expects():
+def test_labels_above_the_maximum_of_err_are_rejected():
     with pytest.raises(ValueError, match=r"labels up to 4: name the maximum, as in 'ERR\(max_r"):
         evaluate([5, 0], [1, 2], metrics="ERR@10")
     assert evaluate([5, 0], [2, 1], metrics="ERR(max_rel=5)")["ERR(max_rel=5)"] == 31 / 32
 
 
-def test_versions_of_trec_eval():
+def test_versions_of_trec_eval_differ_as_documented():
     # Four relevant documents; .3 of them are 1 to version 10 and 2 to version 9.
     labels, scores = [1, 0, 0, 1, 1, 1], [6, 5, 4, 3, 2, 1]
     assert evaluate(labels, scores, metrics="IPrec@0.3", convention="trec_eval")["IPrec@0.3"] == 1
@@ -183,7 +183,7 @@ def test_versions_of_trec_eval():
     assert CONVENTIONS["trec"] == CONVENTIONS["trec_eval"]
 
 
-def test_short_queries_of_letor():
+def test_short_queries_follow_the_letor_script():
     labels, scores, qid = [0, 1, 1, 1, 1], [2, 1, 3, 2, 1], [1, 1, 2, 2, 2]
     asked = {"qid": qid, "metrics": ["P@3", "ndcg@3"]}
     third = evaluate(labels, scores, convention="letor3", **asked)
@@ -191,7 +191,7 @@ def test_short_queries_of_letor():
     assert evaluate(labels, scores, convention="letor4", **asked)["P@3"] == pytest.approx(2 / 3)
 
 
-def test_measures_without_a_mean():
+def test_measures_without_a_mean_have_values_by_query():
     y, s, qid = [1, 0, 0, 0, 1, 0], [2, 1, 1, 2, 1, 3], [1, 1, 2, 2, 3, 3]
     found = evaluate(y, s, qid=qid, metrics=["map", "gm_map", "num_q", "num_rel"])
     assert found.per_query["gm_map"].tolist() == found.per_query["map"].tolist() == [1, 0, 0.5]
@@ -223,7 +223,7 @@ def test_measures_without_a_mean():
         ("Judged@5", ["Judged@5"]),
     ],
 )
-def test_names_of_trec_eval(name, titles):
+def test_names_of_trec_eval_are_accepted(name, titles):
     assert [title for title, _ in parse(name)] == titles
 
 
@@ -289,7 +289,7 @@ def joined(run, qrels, metrics, convention):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_measures_of_trec_eval(seed):
+def test_measures_equal_trec_eval(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -314,7 +314,7 @@ def test_measures_of_trec_eval(seed):
     assert checked == set(found)
 
 
-def test_measures_of_ir_measures():
+def test_measures_equal_ir_measures():
     ir_measures = pytest.importorskip("ir_measures")
     run, qrels = pool(7)
     apart = {

@@ -19,7 +19,7 @@ def facts(labels):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_labels_of_files_are_integers_where_these_are_sure(sign, tmp_path):
+def test_labels_of_files_are_integers_if_no_digit_is_lost(sign, tmp_path):
     for label, kind in [(LAST, "i"), (2**53, "f")]:
         assert facts([sign * label, 1]).labels.dtype.kind == kind
         path = tmp_path / f"{label}.txt"
@@ -29,7 +29,7 @@ def test_labels_of_files_are_integers_where_these_are_sure(sign, tmp_path):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_labels_of_commands_are_integers_where_these_are_sure(sign, tmp_path):
+def test_labels_of_commands_are_integers_if_no_digit_is_lost(sign, tmp_path):
     pytest.importorskip("typer", reason="the command line needs the cli extra")
     from rankcore.cli.options import Layout
     from rankcore.cli.rows import read

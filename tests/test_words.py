@@ -161,7 +161,7 @@ OWN_SCORERS = [
 
 
 @pytest.mark.parametrize("k", [3, 2])
-def test_scorers_of_scikit_learn_give_words_the_figures_of_integers(k):
+def test_scorers_of_scikit_learn_score_words_as_integers(k):
     cells, fits = tables(), {}
     found = {name: compared(score_parts_by(name, fits), calibrated, k) for name in SCORERS}
     assert {
@@ -189,7 +189,7 @@ def test_likelihood_ratios_need_the_order_of_words():
 
 @pytest.mark.parametrize("name", OWN_SCORERS)
 @pytest.mark.parametrize("k", [3, 2])
-def test_own_scorers_give_words_the_figures_of_integers(name, k):
+def test_own_scorers_score_words_as_integers(name, k):
     compute = score_by(rc.metrics.make_scorer(name))
     assert compared(compute, calibrated, k) == "equal"
     piped = compared(
@@ -338,14 +338,14 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_scikit_learn_scores_words_as_integers(name):
+def test_measures_of_scikit_learn_score_words_as_integers(name):
     documented = tables()[name]
     compute, make = TOOLS[name]
     for k in (3, 2):
         assert agrees(compared(compute, make, k), documented[k]), k
 
 
-def test_the_page_has_no_other_cells():
+def test_the_page_has_all_cells_of_the_table():
     # Names that the oldest versions of scikit-learn do not have.
     later = {"d2_absolute_error_score", "d2_brier_score", "d2_log_loss_score", "neg_max_error"}
     assert set(tables()) <= {*SCORERS, *TOOLS, *later}

@@ -219,7 +219,7 @@ def test_windows_are_read_as_the_whole(log, ranking, theta, monkeypatch):
         assert one["value"] == pytest.approx(other["value"], rel=1e-12)  # sums in another order
 
 
-def test_other_columns_and_compressed_json(log, tmp_path):
+def test_named_columns_and_compressed_json_are_read(log, tmp_path):
     rows = table(log.read_text())
     lines = [
         json.dumps(
@@ -239,7 +239,7 @@ def test_other_columns_and_compressed_json(log, tmp_path):
     assert found == succeed("clicks", "propensity", log)
 
 
-def test_user_behavior_insights(tmp_path):
+def test_user_behavior_insights_logs_are_read(tmp_path):
     queries, events = tmp_path / "queries", tmp_path / "events"
     shown = [["a", "b"], ["b", "a"]] * 6
     queries.write_text(
@@ -322,7 +322,7 @@ def test_repeated_hits_are_dropped_on_request(tmp_path):
 
 @pytest.mark.parametrize("column", ["query", "document"])
 @pytest.mark.parametrize("missing", ["null", "NaN", "1.5", "true", '""'])
-def test_ids_that_are_none_are_rejected(log, theta, ranking, tmp_path, column, missing):
+def test_null_ids_are_rejected(log, theta, ranking, tmp_path, column, missing):
     """Not the document "None"; in rankings as in judgments of relevance."""
     path = tmp_path / "table.jsonl"
     row = {"query": '"q"', "document": '"a"', "relevance": "1"}
@@ -371,7 +371,7 @@ def test_bad_propensities_are_rejected(log, ranking, tmp_path, text, message):
         (["--clip", 0.5], "clip"),
     ],
 )
-def test_bad_options_of_evaluate(log, ranking, theta, options, message):
+def test_bad_options_of_evaluate_are_rejected(log, ranking, theta, options, message):
     command = ["clicks", "evaluate", log, ranking, "--propensity", theta]
     assert message in fail(*command, *options)
 
@@ -388,7 +388,7 @@ def test_unsupported_logs_are_rejected(tmp_path):
     assert not [*tmp_path.glob("*.csv*")][1:]
 
 
-def test_the_ten_lines_of_the_guide(tmp_path, monkeypatch):
+def test_the_lines_of_the_guide_improve_the_ranker(tmp_path, monkeypatch):
     """From a log to a ranker that is better than the one that was in use."""
     pytest.importorskip("pandas", reason="no pandas")
     guide = Path(__file__).parents[2] / "docs" / "clicks.md"

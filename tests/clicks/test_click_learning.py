@@ -71,7 +71,7 @@ def test_pair_weights_follow_the_impressions(trust, tau):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_rows_in_any_order_and_of_some_queries():
+def test_other_rows_and_their_order_change_no_weight():
     _, _, _, log = problem(300)
     whole = click_pairs(log, QID, DOCID, THETA)
     rows = np.random.default_rng(0).permutation(QID.size)[:150]
@@ -265,7 +265,7 @@ def test_held_out_rows_must_have_the_features_of_the_fit():
 
 
 @pytest.mark.parametrize("variant", ["averaged", "committee", "voted", "pocket", "last"])
-def test_effects_of_positions_in_perceptrons(variant, tmp_path):
+def test_perceptrons_learn_effects_of_positions(variant, tmp_path):
     pd = pytest.importorskip("pandas", reason="no pandas")
     X, _, _, log = problem(300)
     row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
@@ -391,7 +391,7 @@ def test_too_many_pairs_are_rejected_with_their_number():
 
 
 @pytest.mark.parametrize("trust", [[0.1, 1.5], [-0.1, 0.1], [np.nan, 0.1], [0.1]])
-def test_trust_is_probabilities(trust):
+def test_trust_outside_the_unit_interval_is_rejected(trust):
     with pytest.raises(ValueError, match="trust must have a probability .* drawn at random"):
         Propensities([1, 0.5], trust=trust)
 

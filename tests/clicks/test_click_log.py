@@ -134,7 +134,7 @@ def test_written_logs_are_read_back(tmp_path, form, window):
         assert found == whole(expected)
 
 
-def test_compressed_text_and_other_names(tmp_path):
+def test_compressed_text_and_other_column_names_are_read(tmp_path):
     path = tmp_path / "log.csv.gz"
     path.write_bytes(gzip.compress(b"rank,q,doc,clicked\n1,5,7,true\n\n2,5,8,false\n"))
     log = read_clicks(path, columns={"query": "q", "document": "doc", "position": "rank"})
@@ -300,7 +300,7 @@ def test_other_formats_are_rejected_with_a_remedy(tmp_path, text, message):
         '{"query": "q", "document": "b", "position": 2, "clicked": 0}\n',
     ],
 )
-def test_blank_lines_and_spaces_around_names_are_passed_over(tmp_path, text):
+def test_blank_lines_and_spaces_around_names_are_ignored(tmp_path, text):
     path = tmp_path / "log"
     path.write_text(text, encoding="utf-8")
     log = read_clicks(path)

@@ -67,7 +67,7 @@ def of_pairs(model, values):
 # ------------------------------------------------------------------- parity
 
 
-def test_a_pass_of_the_position_based_model():
+def test_position_based_pass_equals_a_plain_loop():
     rng = np.random.default_rng(0)
     pair, position = map(np.ravel, np.meshgrid(range(6), range(4), indexing="ij"))
     events = rng.integers(0, 9, size=(24, 2)).astype(float)
@@ -84,7 +84,7 @@ def test_a_pass_of_the_position_based_model():
 
 
 @pytest.mark.parametrize("onward", [0.0, 0.6, 1.0])
-def test_a_pass_of_the_bayesian_network(onward):
+def test_bayesian_pass_equals_enumeration_of_hidden_states(onward):
     a, s = np.array([0.3, 0.6, 0.2, 0.8]), np.array([0.4, 0.7, 0.1, 0.5])
     total = 0.0
     for clicked in itertools.product([0, 1], repeat=4):
@@ -137,7 +137,7 @@ def slope(session, a, s, onward, document=None, step=1e-6):
 
 
 @pytest.mark.parametrize("user", [User("cascade"), User("bayesian", continuation=0.8)])
-def test_counting_models(user):
+def test_counting_models_equal_the_plain_form(user):
     log = simulated(user, 500)
     sessions = as_lists(log)
     model = CascadeModel(smoothing=0).fit(log)
@@ -241,7 +241,7 @@ def small():
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_click_probabilities_and_perplexity(model):
+def test_click_probabilities_and_perplexity_equal_the_plain_form(model):
     log = small()
     model.fit(log)
     p = model.click_probabilities(log)
@@ -320,7 +320,7 @@ def test_logs_that_do_not_identify_positions_are_rejected():
         (PositionBasedModel(max_iter=0), "max_iter"),
     ],
 )
-def test_parameters_out_of_range(model, message):
+def test_parameters_out_of_range_are_rejected(model, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(small())
 

@@ -138,7 +138,7 @@ def test_clipping_bounds_weights():
     assert expectation("precision@2", "dr", clip, MODEL) == truth("precision@2") + error
 
 
-def test_documents_that_were_never_shown():
+def test_fraction_of_documents_never_shown_is_reported():
     lists = [one[:2] for one in LISTS]
     assert expectation("precision@2", "ips", UNCLIPPED, MODEL, lists) == GAMMA["b"] / 2
     assert expectation("precision@2", "dr", UNCLIPPED, GAMMA, lists) == truth("precision@2")

@@ -35,7 +35,7 @@ def with_scores(scores, **settings):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([0.1, 1.0, 5.0]))
 @settings(max_examples=examples(150))
-def test_steps_are_those_of_the_plain_form(seed, n, spread):
+def test_steps_equal_the_plain_form(seed, n, spread):
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, spread, n)
     shown = rng.permutation(n)[: rng.integers(1, n + 1)]
@@ -139,7 +139,7 @@ def simulated(seed, n):
 
 
 @pytest.mark.sampled
-def test_it_learns_from_a_simulated_user():
+def test_gradient_ranker_learns_from_a_simulated_user():
     n, sets = (100_000, 3) if NIGHTLY else (3000, 1)
     found = np.array([simulated(seed, n) for seed in range(sets)])
     learned, labels, chance = found.mean(axis=0)
@@ -184,7 +184,7 @@ def test_extreme_scores_stay_finite():
     assert np.isfinite(ranker.list_coef_).all()
 
 
-def test_it_is_an_estimator():
+def test_ranker_is_cloned_and_requires_a_fit():
     given = {"learning_rate": 0.2, "length": 3, "alpha": 0.5, "temperature": 2.0, "spread": 0.1}
     ranker = PairwiseGradientRanker(**given)
     assert clone(ranker).get_params() == given
@@ -248,7 +248,7 @@ def test_loaded_ranker_continues(tmp_path):
         rc.save(PairwiseGradientRanker(), path)
 
 
-def test_scores_elsewhere_are_the_same_to_the_bit(tmp_path):
+def test_exported_scores_are_bit_identical(tmp_path):
     X, names = np.random.default_rng(1).normal(size=(50, 4)), ["a", "b", "c", "d"]
     ranker, path = learned(X, names=names), tmp_path / "online.rankcore"
     rc.save(ranker, path)
@@ -263,7 +263,7 @@ def test_scores_elsewhere_are_the_same_to_the_bit(tmp_path):
     assert check.largest_difference < 1e-12
 
 
-def test_sparse_documents_and_names_of_features():
+def test_sparse_documents_and_feature_names_are_accepted():
     X = np.random.default_rng(1).normal(size=(12, 4)) * (np.arange(4) != 2)
     dense, sparse = learned(X), learned(sp.csr_array(X))
     # Sums of products in another order.

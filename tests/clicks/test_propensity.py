@@ -63,7 +63,7 @@ def test_known_propensities_are_the_mean_of_estimates(method, swap):
     assert ratio.std(axis=0).max() < 0.15
 
 
-def test_many_documents_of_few_impressions():
+def test_estimates_are_accurate_for_documents_with_few_impressions():
     """The ratio and the pairs of positions need no parameter for each document."""
     log, _ = problem(0.5, 40_000, n_queries=5000)
     assert np.abs(propensities(log, "swap").theta / THETA - 1).max() < 0.1
@@ -130,7 +130,7 @@ def test_a_chain_of_positions_suffices_for_all_but_swap():
         propensities(log, "swap")
 
 
-def test_features():
+def test_sparse_features_give_the_propensities_of_dense_ones():
     log, features = problem(0.3, 3000)
     sparse = propensities(
         log, "regression-em", features=Features(csr_array(features.X), features.qid, features.docid)
@@ -147,7 +147,7 @@ def test_features():
         propensities(log.with_clicks(np.zeros(len(log), bool)))
 
 
-def test_positions_that_were_not_shown():
+def test_positions_that_were_not_shown_have_no_propensity():
     log = ClickLog(["q"] * 8, [*"ab" * 2, *"ba" * 2], [1, 4] * 4, [1, 0, 1, 1, 0, 0, 1, 1])
     found = propensities(log, "swap")
     assert np.isnan(found.theta).tolist() == [False, True, True, False]

@@ -192,7 +192,7 @@ def test_saving_and_learning_do_not_wait_for_each_other(model, tmp_path):
     in_threads(job, lambda: saver(0), lambda: saver(1))
 
 
-def test_many_threads_have_read():
+def test_many_finished_readers_do_not_block_learning():
     model, done, go_on = learn(rc.PRank.published()), threading.Barrier(301), threading.Event()
 
     def read():

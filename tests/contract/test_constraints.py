@@ -126,7 +126,7 @@ def _even(value, name):
     ],
     ids=str,
 )
-def test_constraints(constraint, said, valid, wrong_value, wrong_type):
+def test_constraints_accept_and_reject_values(constraint, said, valid, wrong_value, wrong_type):
     assert str(constraint) == said
     for value in valid:
         assert constraint.accepts(value)

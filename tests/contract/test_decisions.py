@@ -92,7 +92,7 @@ def test_two_ranks_are_centred_on_the_threshold():
     )
 
 
-def test_projections():
+def test_projections_equal_their_definitions():
     X, y = data(4)
     squares = rc.WidrowHoff(random_state=0).fit(X, y)
     np.testing.assert_allclose(squares.project(X), X @ squares.coef_ + squares.intercept_)
@@ -106,7 +106,7 @@ def test_projections():
     assert not hasattr(rc.MulticlassPerceptron(), "project")  # it has no one direction
 
 
-def test_votes_by_expected_loss():
+def test_decisions_of_votes_are_expected_losses():
     X, y = data(5, n=60)
     model = rc.OAPBagging(6, random_state=1, output="median").fit(X, y)
     votes = np.array([one.classes_.searchsorted(one.predict(X)) for one in model.estimators_])

@@ -122,7 +122,7 @@ def documented():
 
 
 @pytest.mark.skipif(not WRITE, reason="RANKCORE_EXPORT_ROWS is not set")
-def test_write_the_table(tmp_path):
+def test_the_table_of_the_guide_is_rewritten_on_request(tmp_path):
     lines = ["| | " + " | ".join(FORMATS) + " |", "|---" * (len(FORMATS) + 1) + "|"]
     for name in documented():
         model = fitted(name)
@@ -135,7 +135,7 @@ def test_write_the_table(tmp_path):
 
 
 @pytest.mark.parametrize("name", documented())
-def test_the_table_is_true(tmp_path, name):
+def test_the_table_equals_what_exports_accept(tmp_path, name):
     model = fitted(name)
     rows = rows_for(model, N_ROWS)
     line = documented()[name]

@@ -145,7 +145,7 @@ def test_wrapped_learners_beat_the_constant(learner, wrapper, k):
 
 
 @every
-def test_calibration_tells_probabilities(learner):
+def test_calibrated_classifiers_give_probabilities(learner):
     X, y, X_test, y_test = halves(4)
     for method in ["sigmoid", "isotonic"]:
         model = CalibratedClassifierCV(clone(learner), method=method, cv=3).fit(X, y)
@@ -164,7 +164,7 @@ SCORERS = {
 
 
 @by_classes
-def test_scorers_of_scikit_learn(learner, k):
+def test_scorers_of_scikit_learn_accept_ordinal_learners(learner, k):
     X, y = data(k)
     constant = sklearn.dummy.DummyClassifier(strategy="most_frequent")
     for name in SCORERS[k]:
@@ -175,7 +175,7 @@ def test_scorers_of_scikit_learn(learner, k):
 
 
 @some
-def test_cross_validation_of_every_kind(learner):
+def test_every_kind_of_cross_validation_runs(learner):
     X, y = data(4)
     folds = StratifiedKFold(3)
     found = cross_validate(
@@ -205,7 +205,7 @@ def test_cross_validation_of_every_kind(learner):
 
 
 @every
-def test_searches_with_a_class_that_a_fold_lacks(learner):
+def test_searches_accept_a_class_that_a_fold_lacks(learner):
     X, y = data(4)
     order = np.argsort(y, kind="stable")  # folds in this order lack whole classes
     search = GridSearchCV(clone(learner), {"max_iter": [2, 5]}, cv=4, error_score="raise")
@@ -215,7 +215,7 @@ def test_searches_with_a_class_that_a_fold_lacks(learner):
 
 
 @every
-def test_thresholds_are_tuned(learner):
+def test_tuned_and_fixed_thresholds_predict(learner):
     X, y, X_test, y_test = halves(2)
     tuned = TunedThresholdClassifierCV(
         clone(learner), scoring="balanced_accuracy", thresholds=20, cv=3
@@ -231,7 +231,7 @@ def test_thresholds_are_tuned(learner):
 
 @some
 @pytest.mark.usefixtures("pictures")
-def test_displays(learner):
+def test_displays_of_scikit_learn_are_drawn(learner):
     X, y = data(2)
     model = clone(learner).fit(X, y)
     assert RocCurveDisplay.from_estimator(model, X, y).roc_auc > 0.85
@@ -253,7 +253,7 @@ def test_displays(learner):
 
 
 @by_classes
-def test_inspection(learner, k):
+def test_inspection_tools_accept_ordinal_learners(learner, k):
     X, y = data(k)
     model = clone(learner).fit(X, y)
     importances = permutation_importance(model, X, y, n_repeats=3, random_state=0).importances_mean
@@ -281,7 +281,7 @@ def test_features_are_selected_by_weights(learner):
 
 
 @every
-def test_several_outputs(learner):
+def test_multi_output_wrappers_fit_each_output(learner):
     X, y = data(2)
     other = np.digitize(X[:, 3], [0.0])
     Y = np.column_stack([y, other])
@@ -317,7 +317,7 @@ def random_order(y, qid):
         for i, ranker in enumerate([*RANKERS, rc.RankSVM(random_state=0)])
     ],
 )
-def test_searches_over_rankers(ranker, piped):
+def test_searches_over_rankers_use_queries(ranker, piped):
     X, y, qid = queries()
     learner = make_pipeline(StandardScaler(), clone(ranker)) if piped else clone(ranker)
     name = "balance"

@@ -50,7 +50,7 @@ def test_every_learner_keeps_the_order_in_copies_searches_pipelines_and_files(le
 
 
 @walk(first_of_each(ONLINE))
-def test_two_words_in_descending_order(learner):
+def test_two_words_in_descending_order_are_ranks(learner):
     labels, ranks = np.array(["poor", "fine"]), (RANKS > 0).astype(int)
     numbers = clone(learner).fit(X, ranks)
     model = clone(learner).set_params(classes=labels).fit(X, labels[ranks])
@@ -156,7 +156,7 @@ def test_the_order_of_a_categorical_is_taken_with_a_warning(kind):
             clone(model).fit(X, rising)
 
 
-def test_held_out_predictions_of_words():
+def test_held_out_probabilities_of_words_are_those_of_ranks():
     model = rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=3)
     predict = rc.model_selection.cross_val_predict
     numbers = predict(model, X, RANKS, cv=3, method="predict_proba")

@@ -61,7 +61,7 @@ def test_early_stopping_keeps_the_model_of_the_best_pass(learner, tmp_path):
     assert not hasattr(model, "best_iteration_")
 
 
-def test_several_sets_and_measures():
+def test_several_sets_and_measures_are_recorded():
     def near(y_true, y_pred):
         return -float(np.mean((y_true - y_pred) ** 2))
 
@@ -151,7 +151,7 @@ def test_early_stopping_as_a_callback_is_the_parameter():
     np.testing.assert_array_equal(by_callback.coef_, by_parameter.coef_)
 
 
-def test_callbacks_of_rankers():
+def test_rankers_call_callbacks_after_each_pass():
     data, labels, qid = rc.datasets.make_letor(30, 15, random_state=0)
     data = (data - data.mean(axis=0)) / data.std(axis=0)
     for learner in [rc.PairwisePerceptron(max_iter=30, random_state=0), rc.RankBoost(30)]:
@@ -228,7 +228,7 @@ def test_a_callback_that_fails_leaves_the_model_as_it_was():
         ({}, {"callbacks": [3]}, TypeError, "callbacks must be functions"),
     ],
 )
-def test_bad_arguments(params, given, error, message):
+def test_bad_arguments_are_rejected(params, given, error, message):
     with pytest.raises(error, match=message):
         rc.PRank(**params).fit(X, Y, **given)
 
@@ -236,12 +236,12 @@ def test_bad_arguments(params, given, error, message):
 @pytest.mark.parametrize(
     "make", [lambda: EarlyStopping(0), lambda: LogEvaluation(0), lambda: TimeLimit(0.0)]
 )
-def test_bad_callbacks(make):
+def test_bad_callbacks_are_rejected(make):
     with pytest.raises(ValueError, match="found 0"):
         make()
 
 
-def test_what_users_of_other_tools_type_is_answered():
+def test_names_of_other_tools_are_answered_with_a_remedy():
     X, y = np.eye(4), [1, 2, 3, 2]
 
     def theirs(environment):

@@ -47,7 +47,7 @@ def same(one, other):
 
 @given(problem=ordinal_problems(integers=False), average=st.booleans(), cut=st.integers(1, 29))
 @settings(max_examples=examples(40), deadline=None)
-def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_factory):
+def test_learning_after_loading_equals_learning_without_it(problem, average, cut, tmp_path_factory):
     X, y, k = problem
     path = tmp_path_factory.mktemp("models") / "model"
     cut = min(cut, len(y))
@@ -385,7 +385,7 @@ def test_a_header_may_be_as_long_as_the_longest(monkeypatch):
         safetensors.unpack(content)
 
 
-def test_foreign_files(tmp_path):
+def test_foreign_files_are_rejected(tmp_path):
     path = tmp_path / "m"
     for content in [b"", b"hello", pickle.dumps({"a": 1}), b"\x80\x04" * 50]:
         path.write_bytes(content)
@@ -414,7 +414,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["m"]
 
 
-def test_where_a_model_cannot_go(tmp_path):
+def test_unwritable_paths_are_errors(tmp_path):
     model, _, _ = fitted()
     with pytest.raises(FileNotFoundError, match="no folder .*nowhere"):
         rc.save(model, tmp_path / "nowhere" / "m")

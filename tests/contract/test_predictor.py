@@ -51,7 +51,7 @@ def assert_answers_as(model, found, rows):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
 @walk(SAVED)
-def test_every_learner(tmp_path, learner, form, dtype):
+def test_every_learner_predicts_from_its_file(tmp_path, learner, form, dtype):
     model = fitted(learner, form)
     if getattr(model, "combine", "score") == "rank":
         with pytest.raises(TypeError, match=r"has no scores without its learner .*rankcore\.load"):
@@ -89,7 +89,7 @@ def test_string_labels_are_predicted(tmp_path):
     assert found.predict(X).dtype == model.predict(X).dtype
 
 
-def test_columns_of_frames(tmp_path):
+def test_columns_of_frames_are_matched_by_name(tmp_path):
     frame = pd.DataFrame(X, columns=list("abcde"))
     found = saved(rc.PRank().fit(frame, Y), tmp_path)
     assert found.feature_names_in_.tolist() == list("abcde")
@@ -189,7 +189,7 @@ def test_large_files_are_mapped(tmp_path, monkeypatch):
     assert_answers_as(model, rc.Predictor(tmp_path / "model"), X)
 
 
-def test_it_is_pickled_as_its_path(tmp_path):
+def test_predictor_is_pickled_as_its_path(tmp_path):
     found = saved(rc.PRank().fit(X, Y), tmp_path)
     again = pickle.loads(pickle.dumps(found))
     assert repr(again) == repr(found) == f"Predictor({str(tmp_path / 'model')!r})"

@@ -178,7 +178,7 @@ def test_classes_weigh_as_their_rows_would(learner):
 
 
 @walk(EVERY)
-def test_weights_of_a_stream(learner):
+def test_weights_of_a_stream_count_as_in_one_fit(learner):
     X, y = data()
     weights = np.random.default_rng(2).integers(0, 3, size=len(y)).astype(float)
     base = as_they_are(learner).set_params(max_iter=1, shuffle=False)
@@ -215,7 +215,7 @@ def test_weights_of_a_stream(learner):
         ({"class_weight": {1: 0, 2: 0, 3: 0}}, None, ValueError, "must not be all zero"),
     ],
 )
-def test_bad_weights(params, given, error, message):
+def test_bad_weights_are_rejected(params, given, error, message):
     with pytest.raises(error, match=message):
         rc.PRank(**params).fit(np.eye(3), [1, 2, 3], sample_weight=given)
 
@@ -233,7 +233,7 @@ def test_numbers_of_visits_below_one_are_relative():
         rc.OAPBPM(5).fit(X, y, sample_weight=np.where(y == 0, 1e5, 1.0))
 
 
-def test_fractions_in_a_stream_of_single_rows():
+def test_fractions_in_a_stream_of_single_rows_are_visits_on_average():
     X, y = data()
     model = rc.PRank().partial_fit(X[:20], y[:20], range(4))
     for i in range(20, 120):
@@ -444,7 +444,7 @@ def test_equal_fractions_equal_no_weights(learner):
 
 
 @walk([*BY_VISITS, *BY_DRAWS])
-def test_equal_fractions_with_rows_of_weight_zero(learner):
+def test_equal_fractions_equal_no_weights_despite_rows_of_weight_zero(learner):
     X, y = data(112)
     half = np.arange(len(y)) % 2 == 0  # a mean of half the share: 2 visits, and none is drawn
     one, *others = (
@@ -530,7 +530,7 @@ def test_weights_of_queries_are_those_of_their_rows(learner, by):
 @pytest.mark.parametrize(
     "learner", [rc.RankSVM(), rc.RankBoost(5), rc.PairwisePerceptron(random_state=0)], ids=str
 )
-def test_weights_of_queries_in_searches_and_cross_validation(learner):
+def test_searches_and_cross_validation_accept_weights_of_queries(learner):
     X, y, qid = rc.datasets.make_letor(12, 8, random_state=0)
     of_queries = np.random.default_rng(0).uniform(0.1, 5, size=12)
     weights = np.repeat(of_queries, 8)

@@ -60,7 +60,7 @@ def test_models_and_scores_are_those_of_narrow_indices(learner):
         np.testing.assert_array_equal(one, other)
 
 
-def test_parts_of_structured_inputs():
+def test_parts_of_structured_inputs_may_have_wide_indices():
     found = []
     for X in forms():
         inputs = [part(X, i) for i in range(60)]

@@ -268,7 +268,7 @@ def test_rows_in_lanes_score_as_single_rows(machine, tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_layouts_of_64_bits_are_one(machine, tmp_path):
+def test_layouts_of_64_bit_platforms_are_equal(machine, tmp_path):
     """The numbers that test_layouts_are_frozen holds on to."""
     if machine.target.startswith("arm-"):
         pytest.skip("pointers of 32 bits")
@@ -295,7 +295,7 @@ int main(void)
 
 @pytest.mark.skipif(not KERNELS.exists(), reason="the sources are not here")
 @pytest.mark.parametrize("contract", ["off", "fast"])
-def test_what_kernels_assume_is_looked_at(machine, contract, tmp_path):
+def test_violated_assumptions_of_kernels_are_reported(machine, contract, tmp_path):
     """rows.pyx asks this at import. Where there is fused multiply-add it must not be used."""
     (tmp_path / "main.c").write_text(PLATFORM)
     flags = ["-O2", f"-I{KERNELS}", f"-ffp-contract={contract}"]

@@ -66,7 +66,7 @@ def test_ties_are_in_the_order_of_trec_eval(tmp_path):
     assert [row["document"] for row in rows] == ["d2", "d1"]
 
 
-def test_results_of_a_log(tmp_path):
+def test_results_of_a_log_are_those_of_python(tmp_path):
     rng = np.random.default_rng(0)
     preferences, lines = [], ["query,impression,ranker,clicked,day\n"]
     for i in range(1500):

@@ -164,7 +164,7 @@ def of_equal_length(draw):
 
 @given(of_equal_length(), st.integers(1, 6), st.sampled_from(["inverse", "negative"]))
 @settings(max_examples=examples(60))
-def test_plans_of_two_are_unbiased(rankings, length, kind):
+def test_plans_of_two_rankings_are_unbiased(rankings, length, kind):
     length = min(length, len({*rankings[0], *rankings[1]}))
     plan = Optimized(credit_by=kind).plan(rankings, length=length)
     assert {tuple(one) for one in plan.lists} <= plain.prefix_lists(rankings, length)
@@ -177,7 +177,7 @@ def test_plans_of_two_are_unbiased(rankings, length, kind):
 @given(rankings_of(most=3), st.integers(1, 4), st.sampled_from(["inverse", "negative"]))
 @settings(max_examples=examples(60))
 @pytest.mark.filterwarnings("ignore:no distribution over lists")
-def test_plans_say_how_biased_they_are(rankings, length, kind):
+def test_plans_report_their_bias(rankings, length, kind):
     plan = Optimized(credit_by=kind).plan(rankings, length=length)
     length = min(length, len({d for ranking in rankings for d in ranking}))
     assert {tuple(one) for one in plan.lists} <= plain.prefix_lists(rankings, length)
@@ -282,7 +282,7 @@ APART = [[1, 2], [3, 4]]
         ("prefixes", TWO, 2, {(1, 2), (2, 1), (2, 3)}),
     ],
 )  # fmt: skip
-def test_possible_lists(method, rankings, length, possible):
+def test_sampled_lists_are_the_possible_ones(method, rankings, length, possible):
     assert frequencies(method, rankings, 1000, length).keys() == possible
 
 
@@ -393,7 +393,7 @@ def winner(credit):
         (Optimized(), [2, 3], [-1, -1], {(1, 1): 1, (1, 0): 1, (0, 1): 1, (0, 0): None}),
     ],
 )  # fmt: skip
-def test_winners(method, shown, owners, winners):
+def test_credits_name_the_winner(method, shown, owners, winners):
     rankings = APART if shown == [1, 3, 4] else TWO
     one = Interleaved(shown, np.array(owners, np.int32), tuple(rankings))
     assert {clicks: winner(method.credit(one, clicks)) for clicks in winners} == winners

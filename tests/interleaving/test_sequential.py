@@ -96,7 +96,7 @@ def test_intervals_contain_the_truth_at_every_look():
 
 
 @pytest.mark.sampled
-def test_power_beside_a_fixed_t_test():
+def test_power_is_close_to_that_of_a_fixed_t_test():
     """With twice the impressions of a t-test of 90% power it finds nearly as many differences."""
     n, days, per_day = 1000 if NIGHTLY else 100, 14, 200
     effect = stats.norm.ppf(0.975) + stats.norm.ppf(0.9)  # in standard errors at half the time
@@ -153,7 +153,7 @@ def test_a_preference_that_changes_warns_and_has_no_winner(later):
     assert sequential_test(np.sign(x)[:4000], looks=looks[before]).winner == 1
 
 
-def test_preferences_of_credits():
+def test_preferences_are_differences_of_credits():
     credit = [[2, 1], [0, 0], [1, 3], [-1, -3], [0.5, 0.5]]
     assert preference(credit).tolist() == [-1, 0, 1, -1, 0]
     assert preference(credit, by="share").tolist() == [-1 / 3, 0, 0.5, -0.5, 0]
