@@ -32,12 +32,12 @@ ctypedef fused mark_t:
 cdef enum:
     STRETCH = 64  # groups whose weights are summed without compensation
     SPLITTERS = 1023  # 2**m - 1, for bisection
-    CELLS = 4096  # of equal width, where bisection starts
+    CELLS = 4096  # cells of equal width, which narrow the bisection
 
 N_SPLITTERS = SPLITTERS
 N_CELLS = CELLS
 
-# Columns of the sums over pairs. Those of pairs are unevaluated sums of two numbers.
+# Columns of ``sums``. Weights of pairs are unevaluated sums of two float64 numbers.
 cpdef enum:
     GREATER
     GREATER_LOW
@@ -115,10 +115,10 @@ def sum_pairs(
 ):
     """Sum the weights of the pairs of the queries from ``first`` up to ``last``.
 
-    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the
-    higher score, as the sum of two numbers; that of those that tie, likewise; and the weight of
-    the positive rows and of the negative ones. The GIL is released.
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or the entries of ``rows`` in
+    this range. Its row of ``sums`` gets the weight of the pairs whose positive row has the higher
+    score, as the sum of two numbers; that of those that tie, likewise; and the weight of the
+    positive rows and of the negative ones. The GIL is released.
 
     Returns the first query with a score that is not finite; -1 if there is none.
     """
@@ -226,7 +226,7 @@ def count_buckets(
     int64_t half,
     int64_t[::1] counts not None,
 ):
-    """Count the rows between the splitters of `place_splitters`, without those equal to one.
+    """Count the rows between the splitters of `place_splitters`, except rows equal to a splitter.
 
     Bucket ``i`` lies above ``i`` splitters. The GIL is released.
 
@@ -262,8 +262,8 @@ def deal(
 ):
     """Move rows to their buckets; ``places[i]`` is the next place in bucket ``i``.
 
-    Of rows on a splitter the weight of the positive and of the negative ones is added to its row of
-    ``tied`` instead. The GIL is released.
+    The weights of rows equal to a splitter are added to its row of ``tied`` instead, by class. The
+    GIL is released.
     """
     cdef int64_t i, b, n = scores.shape[0], capacity = dealt_scores.shape[0]
     cdef double x, m

@@ -2,12 +2,12 @@
 
 Thresholds lie halfway between neighbouring distinct values of a column where there are at most
 ``max_bins`` of them; else neighbours share bins of about equal counts, and zero keeps one of its
-own. They are kept for columns of many values only: in others, the threshold between two bins is
-found again from the values in them, for the few splits that are chosen.
+own. They are stored for columns with many values per bin only: in others, the threshold between two
+bins is recomputed from their values, for the few splits that are chosen.
 
 `Columns` holds the result: dense rows become one code per value, column by column,
-``codes[f * n_rows + row]``; sparse ones entries (row, code) of column f from ``bounds[f]``, five
-bytes each, and their zeros one block that no kernel visits. Codes have one byte for at most 255
+``codes[f * n_rows + row]``; sparse rows become entries (row, code) of column f from ``bounds[f]``,
+five bytes each, and their zeros are not stored. Codes have one byte for at most 255
 bins, else four; the code n_bins[f] means missing.
 
 Cost: O(values * log(bins)) after a sort, some columns at a time, whose values fit the cache.
@@ -34,8 +34,8 @@ cdef extern from "rankcore_vectors.h" nogil:
 
 cdef enum:
     FETCHED = 24  # rows prefetched ahead
-    # Values per bin from which on the thresholds of a column are kept: half a byte per value, no
-    # more. One of fewer values is found again within tens of microseconds.
+    # Minimum values per bin for which the thresholds of a column are stored: at most half a byte
+    # per value. Others are recomputed within tens of microseconds.
     KEPT = 16
 
 ENTRIES_KEPT = KEPT
@@ -106,7 +106,7 @@ cdef class Columns:
 
 
 cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
-    """Rows, after a check that all taken ones exist."""
+    """Return the C rows after checking that all taken rows exist."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i
     cdef bint fits = rows.canonical
@@ -120,7 +120,7 @@ cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
 
 def count_entries(
     object rows not None,  # sparse
-    const int64_t[::1] taken not None,  # the rows to look at
+    const int64_t[::1] taken not None,  # the rows to count
     int64_t[::1] counts not None,  # in and out, (n_features,)
 ):
     """Add the number of entries of each column in sparse rows to ``counts``."""
@@ -161,7 +161,7 @@ def gather_columns(
     # where it ended
     int64_t[::1] cursors not None,
     double[::1] values not None,  # out
-    # out, same length, or None: which of the rows taken each value of a sparse matrix is from
+    # out, same length, or None: position in ``taken`` of the row of each value, if rows are sparse
     int32_t[::1] places,
 ):
     """Copy some columns of rows, one after the other."""
@@ -226,10 +226,10 @@ def encode_columns(
     const double[::1] values not None,
     const double[::1] ascending not None,
     const int64_t[::1] bounds not None,  # (n_columns + 1,): where the columns begin and end
-    int64_t n_rows,  # rows there are: those without a value are 0
+    int64_t n_rows,  # number of rows; those without a value are 0
     int64_t max_bins,  # maximum number of bins of a column
     bint zero_missing,  # whether 0 is missing, as NaN is
-    # out: room for the thresholds of a column, its maximum number of values
+    # scratch, (2 * maximum number of values of a column + 1,)
     double[::1] cuts not None,
     code_t[::1] codes not None,  # out, shape of values
     int32_t[::1] n_bins not None,  # out, each (n_columns,): bins of the column, and the code of 0
@@ -237,10 +237,10 @@ def encode_columns(
     uint8_t[::1] has_missing not None,  # out, (n_columns,)
     # out, (>= values.size // ENTRIES_KEPT,): of columns with at least ENTRIES_KEPT values per bin
     double[::1] thresholds not None,
-    # out, (n_columns,): where those of each column begin; -1: not kept
+    # out, (n_columns,): where those of each column begin; -1 if not stored
     int64_t[::1] places not None,
 ):
-    """Divide columns into bins. Returns the number of thresholds kept. O(n log n_bins)."""
+    """Divide columns into bins. Returns the number of thresholds stored. O(n log n_bins)."""
     cdef int64_t f, n_columns = bounds.shape[0] - 1, first, last, i, n, n_cuts, at, kept = 0
     cdef bint implied
     cdef double *present
@@ -271,7 +271,7 @@ def encode_columns(
         for f in range(n_columns):
             first = bounds[f]
             last = bounds[f + 1]
-            # The values that are present, after the room for their thresholds.
+            # Present values follow the thresholds, of which there is at most one per value.
             present = &cuts[0] + (last - first) + 1
             n = 0
             for i in range(first, last):
@@ -336,7 +336,7 @@ def threshold(
     int64_t feature,
     int64_t bin,  # values in this bin and above exceed the threshold; -inf for 0
 ):
-    """The threshold below a bin.
+    """Return the threshold below a bin.
 
     O(entries of the column), times a search in the row if it is sparse.
     """

@@ -1,4 +1,8 @@
-"""Probabilities of ranks, and ranks of minimum expected cost: rankcore_calibration.h."""
+"""Probabilities of ranks, and ranks of minimum expected cost: rankcore_calibration.h.
+
+Scores (n,) become probabilities (n, n_ranks), O(n_ranks + log n_knots) a row; probabilities and
+costs (n_ranks, n_ranks) become ranks (n,), O(n_ranks ** 2) a row.
+"""
 
 from libc.stdint cimport int32_t, int64_t
 

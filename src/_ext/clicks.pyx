@@ -72,7 +72,10 @@ def position_pass(
 
 
 cdef double _after_click(double satisfied, double onward, double silent) noexcept nogil:
-    """Return the probability of no click below a click, given ``silent``, that from the next on."""
+    """Return the probability of no click below a click.
+
+    ``silent`` is the probability of no click from the next document on, if it is examined.
+    """
     return satisfied + (1.0 - satisfied) * (1.0 - onward + onward * silent)
 
 

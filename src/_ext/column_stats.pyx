@@ -19,7 +19,7 @@ cdef int64_t _raise(
     double *sizes, int64_t n_sizes,  # in, out: maximum magnitude of each column
     double *largest,  # out
 ) noexcept nogil:
-    # The position of a column that is not there, or n. NaN compares false.
+    """Return the position of the first column beyond ``sizes``, or n. NaN is ignored."""
     cdef int64_t i
     cdef double size
     largest[0] = 0
@@ -36,7 +36,7 @@ cdef int64_t _raise(
 
 def raise_sizes(
     const int32_t[::1] columns not None,  # (n_values,)
-    const real[::1] values not None,  # (n_values,): NaN is passed over
+    const real[::1] values not None,  # (n_values,): NaN is ignored
     double[::1] sizes not None,  # in and out, (n_columns,)
 ):
     """Update the maximum magnitudes of columns with some values.
@@ -81,7 +81,7 @@ def sum_squares(
     const real[::1] values not None,  # (n_values,)
     double factor,  # a power of two, so that products are exact and no square leaves float64
 ):
-    """The sum of the squares of values that are multiplied by a factor; NaN is passed over."""
+    """Return the sum of the squares of values times a factor. NaN is ignored."""
     cdef int64_t n = values.shape[0]
     cdef double total = 0
     if n:
@@ -93,7 +93,7 @@ def sum_squares(
 cdef int64_t _reach(
     const rc_rows *X, double least, uint8_t *found, int64_t *nonzero
 ) noexcept nogil:
-    # How many columns reach a size, at most one more than half of all.
+    """Count the columns that reach a magnitude; stop once more than half of all columns do."""
     cdef int64_t i, k, column, reached = 0, enough = X.n_features // 2 + 1
     cdef double size
     cdef rc_row x
@@ -109,7 +109,7 @@ cdef int64_t _reach(
                 size = fabs((<const float *> x.data)[k])
             else:
                 size = fabs((<const double *> x.data)[k])
-            # In this order, as whether a value is 0 is unpredictable.
+            # The state is tested first, as whether a value is 0 is unpredictable.
             if found[column] == 0 and size > 0:
                 found[column] = 1
                 nonzero[0] += 1
@@ -126,7 +126,7 @@ def most_reach(
     double least,  # the magnitude
     uint8_t[::1] found not None,  # of zeros, (n_features,): overwritten
 ):
-    """Whether more than half of the columns that are not all 0 reach a magnitude.
+    """Return whether more than half of the columns with nonzero values reach a magnitude.
 
     Returns True if all columns are 0. O(n_values), but rows are read only until more than half of
     all columns reach it.

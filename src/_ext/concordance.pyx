@@ -119,7 +119,7 @@ cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
 cdef int64_t _pass_levels(
     SortWorkspace *work, int64_t n_levels, int64_t n, int64_t *ties
 ) noexcept nogil:
-    """Count the discordant pairs and, into `ties`, the pairs of one score: all, and of one label.
+    """Count discordant pairs; write to `ties` the pairs of equal score, all and of equal label.
 
     A Fenwick tree over few levels is faster than a merge sort of the rows: O(n log n_levels).
     """
@@ -152,7 +152,7 @@ cdef int64_t _pass_levels(
 
 
 cdef int64_t _merge_levels(SortWorkspace *work, int64_t n, bint tied, int64_t *ties) noexcept nogil:
-    """Compute what `_pass_levels` does by a merge sort of the levels in the order of the scores."""
+    """Count as `_pass_levels` does, by a merge sort of the levels in the order of the scores."""
     cdef double *label = <double *> work.packed
     cdef double *spare = <double *> work.spare
     cdef int64_t i, start, stop = 0
@@ -170,7 +170,7 @@ cdef int64_t _merge_levels(SortWorkspace *work, int64_t n, bint tied, int64_t *t
 
 
 cdef void _count(SortWorkspace *work, Query *q, int64_t *counts) noexcept nogil:
-    """Count pairs with different labels, those of them discordant or tied, and pairs apart."""
+    """Count pairs with different labels, which of them are discordant or tied, and untied pairs."""
     cdef int64_t n_levels = find_levels(work, q), level, stop
     cdef const int64_t *before = <const int64_t *> work.label
     cdef int64_t ties[2]
@@ -200,12 +200,12 @@ def count_pairs(
 ):
     """Count the pairs of the queries from ``first`` up to ``last``.
 
-    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. Its row of ``counts`` gets the pairs with different labels, how many of these are
-    in the wrong order and how many have one score, and all pairs with different scores. The GIL is
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or the entries of ``rows`` in
+    this range. Its row of ``counts`` gets the pairs with different labels, how many of these are in
+    the wrong order and how many have equal scores, and all pairs with different scores. The GIL is
     released.
 
-    Returns a key of `ERRORS`, 0 for success, and the query that it is about.
+    Returns a key of `ERRORS`, or 0 for success, and the query that failed.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
@@ -237,9 +237,9 @@ def sort_queries(
 ):
     """Sort the rows of the queries from ``first`` up to ``last`` by descending score.
 
-    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. They are put at the same places of ``sorted_rows``; equal scores keep their order.
-    The GIL is released.
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or the entries of ``rows`` in
+    this range. They are written to the same range of ``sorted_rows``; equal scores keep their
+    order. The GIL is released.
     """
     cdef SortWorkspace work
     cdef int64_t i, k, start, n, n_rows = scores.shape[0]
@@ -282,7 +282,7 @@ cdef struct Node:
 
 
 cdef inline void _pass(Node *tree, int64_t n, int64_t level, double score) noexcept nogil:
-    """Add a row that is now above."""
+    """Count a row that the walk has passed."""
     level += 1
     while level <= n:
         tree[level].passed += 1
@@ -292,7 +292,7 @@ cdef inline void _pass(Node *tree, int64_t n, int64_t level, double score) noexc
 
 
 cdef inline void _leave(Node *tree, int64_t n, int64_t level, double score) noexcept nogil:
-    """Take out of the near ones a row that is now a whole margin above."""
+    """Remove a row from the near ones once it is a whole margin above."""
     level += 1
     while level <= n:
         tree[level].near -= 1
@@ -303,7 +303,9 @@ cdef inline void _leave(Node *tree, int64_t n, int64_t level, double score) noex
 cdef bint _margin_loss(
     SortWorkspace *work, Query *q, Node *tree, double rho, double *value
 ) noexcept nogil:
-    """Find the mean loss over pairs with different labels, NaN without any; whether it is finite.
+    """Write the mean loss over pairs with different labels; return whether it is finite.
+
+    It is NaN without such pairs.
 
     For every row, the better rows above it are passed; those less than rho above are near. Better
     rows that were not passed cost 1, near ones 1 - distance / rho.
@@ -357,9 +359,10 @@ def margin_losses(
     double rho,
     double[::1] values not None,
 ):
-    """Margin loss of the queries from ``first`` up to ``last``, which are those of `count_pairs`.
+    """Write the margin loss of the queries from ``first`` up to ``last``.
 
-    NaN for a query without pairs of different labels.
+    Queries are given as for `count_pairs`. The loss is NaN for a query without pairs of different
+    labels.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)

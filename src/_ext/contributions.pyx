@@ -127,10 +127,10 @@ def stumps(
 def directions(
     object rows not None,
     object trees not None,
-    int64_t first,  # the first row to look at
+    int64_t first,  # the first row
     uint8_t[:, ::1] out not None,  # out, (n, n_nodes): of n rows: 1 for the second child
 ):
-    """Child of each node that rows would take.
+    """Write which child of each node rows would take.
 
     O(n * nodes), times a search in each row if they are sparse.
     """

@@ -1,6 +1,6 @@
 """Bound the edges of stumps in sparse columns, to skip those that cannot have the best stump.
 
-With two labels and one query, all weights of a label change by one known factor, except where the
+With two labels and one query, all weights of a label change by the same factor, except where the
 last stump fires (or, if it also fires on zeros, where it does not). Since a column was evaluated,
 the weight of each label in any of its bins has changed by a factor within known bounds, and by the
 changes of some rows with an entry in the column. `sum_changes` adds these up, ``added`` and
@@ -32,7 +32,8 @@ def sum_changes(
     const uint8_t[::1] changed not None,  # (n_rows,): which rows changed
     const double[::1] factors not None,  # (n_rows,): their new weights, winning label first
     int64_t n_winning,  # how many are of the winning label
-    # factor of the weights of the winning label, and that those of the losing one were divided by
+    # factor by which all weights of the winning label were multiplied, and those of the losing
+    # label divided
     double by,
     # in and out, each (n_features,): total change of the weights of each label among the rows with
     # an entry
@@ -91,20 +92,19 @@ def sum_changes(
 def bound_edges(
     const int32_t[::1] features not None,  # (n,): the columns
     const double[::1] edges not None,  # (n_features,): their edges when they were last summed
-    # (2, n_features): share of each label's weight in them then
+    # (2, n_features): fraction of each label's weight in these columns at that time
     const double[:, ::1] masses not None,
-    # (4, n_features): then: what all weights of each label were multiplied by to add up to 1; what
-    # weights of the winning label had been multiplied by, at most and at least, by stumps that
-    # fired
+    # (4, n_features), at that time: the factor of each label that made its weights add up to 1;
+    # the maximum and minimum factor of the winning label's weights, by stumps that fired
     const double[:, ::1] then not None,
-    const double[::1] now not None,  # (4,): the same now
+    const double[::1] now not None,  # (4,): the same factors now
     # each (2, n_features): sums added to the labels' weights since, and subtracted from them,
     # beyond that
     const double[:, ::1] added not None,
     const double[:, ::1] removed not None,
     double[::1] out not None,  # out, (n,)
 ):
-    """Upper bounds on the |edge| of columns."""
+    """Write upper bounds of the |edge| of columns."""
     cdef int64_t i, f, d = edges.shape[0]
     cdef double win, lose, rises, falls, win_max, win_min, lose_max, lose_min
     cdef double more_win, more_lose, less_win, less_lose, edge, up, down

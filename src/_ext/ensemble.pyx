@@ -24,7 +24,7 @@ import numpy as np
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._forgetting cimport forget
-from rankcore._ext._prank cimport count, less_late
+from rankcore._ext._prank cimport count, update_lazy_sum
 from rankcore._ext._units cimport rc_units
 from rankcore._ext.online_model cimport OnlineModel, update_t
 from rankcore.core cimport (
@@ -150,8 +150,8 @@ cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
             steps = <int64_t> m.steps[lane]
             if members.step_sums != NULL:
                 # All integers: a product with the number of examples exceeds the range of a lane.
-                members.step_sums[at] = less_late(
-                    less_late(members.step_sums[at], 1, <int64_t> m.late[lane]),
+                members.step_sums[at] = update_lazy_sum(
+                    update_lazy_sum(members.step_sums[at], 1, <int64_t> m.late[lane]),
                     members.seen[j].t, members.steps[at] - steps,
                 )
             if members.real_step_sums != NULL:
@@ -335,7 +335,7 @@ cdef class OAPModel(OnlineModel):
         return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
 
     def follow_members(self, const int32_t[:, ::1] moved not None):
-        """Let the mean learn further examples, whose threshold steps of all members are given."""
+        """Let the mean learn further examples, given the threshold steps of all members."""
         if moved.shape[0] < 1 or moved.shape[1] != self.n_ranks - 1:
             raise ValueError("moved must have a row for each example and a column for each task")
         self.moved = moved
@@ -343,7 +343,7 @@ cdef class OAPModel(OnlineModel):
         self.m.left = moved.shape[0]
 
     cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
-        """Point to the members from one on, within its tile."""
+        """Point to the members from ``member`` up to ``last`` that share its tile."""
         cdef int64_t width = self.width, d = self.n_features, tasks = self.n_ranks - 1
         cdef int64_t t = member // width, lane = member % width
         m.n = min(last - member, width - lane)
@@ -496,7 +496,7 @@ def tally(
     int64_t stop,
     int64_t[:, ::1] out not None,  # in and out, (n_rows, n_ranks)
 ):
-    """Add the votes of some models for each rank of some rows. O(n_values * models).
+    """Add the votes of models for the ranks of rows. O(n_values * models).
 
     Returns ``stop``, or a row of which a score is not a number.
     """

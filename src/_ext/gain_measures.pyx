@@ -46,12 +46,12 @@ cdef inline double _ideal_sum(const Measure *m, const Query *q) noexcept nogil:
 
 
 cdef inline double _gain_at(const Measure *m, const Query *q, int64_t i) noexcept nogil:
-    """Gain of a document; what is negative counts 0."""
+    """Return the gain of a document; negative gains count 0."""
     return max(gain_of(m, q.g[i] if m.given else q.y[i]), 0.0)
 
 
 cdef inline double _ideal_at(const Measure *m, const Query *q, int64_t i) noexcept nogil:
-    """The same of an ideal order, 0 where it has ended."""
+    """Return the gain at a position of the ideal order; 0 beyond its end."""
     return max(gain_of(m, q.ideal[i]), 0.0) if i < q.n_ideal else 0.0
 
 
@@ -71,7 +71,7 @@ cdef double _ndcg(const Measure *m, const Query *q, int64_t relevant) noexcept n
 
 
 cdef double _graded_g(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Gains by what an ideal order would have gained so far and this one has not."""
+    """Return the gains, discounted by how far the gain so far lags behind the ideal order."""
     cdef int64_t i
     cdef double value = 0.0, gain, gained = 0.0, cost = 0.0, most = 0.0
     for i in range(q.n):
@@ -86,7 +86,7 @@ cdef double _graded_g(const Measure *m, const Query *q, int64_t relevant) noexce
 
 
 cdef double _ndcg_at_relevant(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Mean of the NDCGs at documents of some gain; those not retrieved count with the last."""
+    """Return the mean NDCG at documents with gain; those not retrieved count with the last."""
     cdef int64_t i, found = 0, there = 0
     cdef double value = 0.0, dcg = 0.0, ideal = 0.0, gain
     for i in range(max(q.n, q.n_ideal)):
@@ -106,7 +106,7 @@ cdef double _ndcg_at_relevant(const Measure *m, const Query *q, int64_t relevant
 
 
 cdef double _ndcg_at_levels(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Mean of the NDCGs where the gain of the ideal order falls, and at the last document."""
+    """Return the mean NDCG where the gain of the ideal order falls, and at the last document."""
     cdef int64_t i, falls = 0, end = 0
     cdef double value = 0.0, dcg = 0.0, ideal = 0.0, gain, last = 0.0
     while end < q.n_ideal and _ideal_at(m, q, end) > 0:

@@ -23,7 +23,7 @@ CODES = RC_CODES
 
 def lay_out_panels(
     object columns not None,  # dense, of one-byte codes
-    const int32_t[::1] features not None,  # (m,): which ones
+    const int32_t[::1] features not None,  # (m,): the columns to copy
     # out: the codes of each row, panel after panel; of m columns, rounded up to a multiple of
     # LANES. Codes beyond the last column are 0.
     uint8_t[::1] panels not None,
@@ -50,7 +50,7 @@ def lay_out_panels(
             if first + width > m:
                 memset(out, 0, width * n)
             start = 0
-            while start < n:  # as much at a time as stays in the cache
+            while start < n:  # in parts that stay in the cache
                 for j in range(first, min(first + width, m)):
                     column = codes + features[j] * n
                     for i in range(start, min(start + step, n)):
@@ -61,7 +61,7 @@ def lay_out_panels(
 
 def count_row_entries(
     object columns not None,  # sparse
-    const int32_t[::1] features not None,  # (m,): which ones
+    const int32_t[::1] features not None,  # (m,): the columns to count
     int64_t[::1] bounds not None,  # out, (n_rows + 1,): where the list of each row begins
 ):
     """Count the entries of each row in some sparse columns."""
@@ -101,7 +101,7 @@ cdef void _fill_rows(
 
 def lay_out_rows(
     object columns not None,  # sparse
-    const int32_t[::1] features not None,  # (m,): which ones
+    const int32_t[::1] features not None,  # (m,): the columns to list
     const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
     const uint8_t[::1] one_sum not None,  # (m,): whether all entries of the column have one sum
     # in and out, (m,): the first entry of each column of the rows first .. last - 1, then of the
@@ -112,7 +112,7 @@ def lay_out_rows(
     int64_t last,
     int32_t[::1] row_sums not None,  # out: the lists of these rows
 ):
-    """List the sums that the entries of some rows add to."""
+    """List the sums to which the entries of some rows are added."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t j, k, n = binned.n_rows, m = features.shape[0], f, start
     if (

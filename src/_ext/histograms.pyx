@@ -45,7 +45,7 @@ from rankcore._ext._splitting cimport (
     sum_column,
 )
 
-# Bounds are computed in another order than gains: they are raised by more than the rounding.
+# Bounds and gains round differently: bounds are raised by more than the rounding errors.
 cdef double RAISED = 1.0 + 1e-12
 cdef enum:
     # Value of ``bin`` for a column whose gain is a bound.
@@ -178,7 +178,7 @@ ctypedef struct Block:
     uint64_t *scratch
     double *gains
     int32_t *counts
-    # Of a tree.
+    # The current tree.
     const int32_t *node_of
     const uint64_t *packed
     double l2
@@ -404,7 +404,7 @@ cdef class FeatureBlock:
         # in and out, (n_sums,), or None: histogram of the parent; then of the larger child
         uint64_t[::1] parent,
     ):
-        """Build the histograms of a leaf, or of the children of one."""
+        """Build the histogram of the root, or those of both children of a leaf."""
         cdef Block *block = &self.block
         cdef int64_t i, n = rows.shape[0]
         cdef bint fits = (

@@ -1,4 +1,9 @@
-"""Interleaved lists and credits of many impressions of the same rankings: rankcore_interleave.h."""
+"""Interleaved lists and credits of many impressions of the same rankings: rankcore_interleave.h.
+
+Rankings are ``documents``, ranker after ranker, and ``offsets`` (n_rankings + 1,). Lists, owners
+and clicks have shape (n_impressions, length), credits (n_impressions, n_rankings). Costs per
+impression are in the header.
+"""
 
 from cpython.exc cimport PyErr_Occurred
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -49,7 +54,7 @@ cdef extern from "rankcore_interleave.h" nogil:
         const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, int32_t kind,
         double *credit)
 
-# Methods; of credits by places there are two kinds, in the order of the header.
+# Methods of interleaving; INVERSE and NEGATIVE are credits by place, in the order of the header.
 cpdef enum Method:
     TEAM_DRAFT
     BALANCED
@@ -108,7 +113,7 @@ cdef int raise_error(int64_t length) except -1 nogil:
 
 
 def place_weights(double tau, double[::1] weights not None):
-    """Write the weights of the places of a ranking, the first one's first; at least one."""
+    """Write the weights of the places of a ranking, the best place first. At least one."""
     if weights.shape[0] < 1:
         raise ValueError("weights must have at least one entry")
     rc_interleave_weights(tau, weights.shape[0], &weights[0])
@@ -139,9 +144,10 @@ def draw(
     int32_t[:, ::1] owners not None,
     int32_t[::1] lengths not None,
 ):
-    """Write a list for each seed, of at most as many documents as `shown` has columns, one or more.
+    """Write a list for each seed, of at most as many documents as `shown` has columns.
 
-    `weights` has the longest ranking's length, one at least, and `room` that of `n_room`.
+    `weights` has the longest ranking's length and `room` that of `n_room`; at least one each.
+    `shown` has at least one column.
     """
     cdef rc_rankings R = _rankings(method, documents, offsets, weights, room)
     cdef int32_t length = <int32_t> shown.shape[1]

@@ -249,7 +249,7 @@ def run_chain(
                 influence[0] = total / precision + _normal(rng) / sqrt(precision)
             for j in range(n_judges):
                 for turn in range(VISITED):
-                    # Lapses and the slope explain errors in each other's stead.
+                    # The lapse and the slope both explain errors: their posterior is correlated.
                     column = <int> (N_PARAMETERS * _uniform(rng))
                     if turn < 2:
                         column = LAPSE if turn == 0 else SLOPE
@@ -286,7 +286,7 @@ def run_chain(
                         for k in range(judge_starts[j], judge_starts[j + 1]):
                             value[k] = tried[k]
             if n_judges > 1:
-                # All signs at once, with the strengths, change no likelihood.
+                # Flipping all signs and all strengths together changes no likelihood.
                 change = -2 * influence[0] if scored else 0.0
                 for j in range(n_judges):
                     total = log((1 - priors[j, 2 * SIGN] + TINY) / (priors[j, 2 * SIGN] + TINY))

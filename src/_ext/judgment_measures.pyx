@@ -16,10 +16,12 @@ cdef enum:
 
 
 cdef double _bpref(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Buckley and Voorhees (2004): judged pairs in order, of the first R that are not relevant.
+    """Return bpref (Buckley and Voorhees 2004): judged pairs in the right order.
 
-    In a tied group a relevant document has 0 to h of the h judged others before it, each number as
-    likely.
+    Only the first R nonrelevant documents count.
+
+    In a tied group with h judged nonrelevant documents, 0 to h of them precede a relevant document,
+    with equal probabilities.
     """
     cdef int64_t start = 0, stop, i, j, others = 0, before = 0, r, h
     cdef double value = 0.0, share
@@ -48,7 +50,7 @@ cdef double _bpref(const Measure *m, const Query *q, int64_t relevant) noexcept 
 
 
 cdef double _inferred_ap(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Yilmaz and Aslam (2006): precisions expected where only a sample of the pool was judged."""
+    """Return inferred AP (Yilmaz and Aslam 2006): expected precisions if a sample was judged."""
     cdef int64_t i, found = 0, others = 0, sampled_out = 0
     cdef double value = 0.0, added = 1.0 / INVERSE_OF_ADDED, j
     for i in range(q.n):
@@ -73,7 +75,7 @@ cdef double _inferred_ap(const Measure *m, const Query *q, int64_t relevant) noe
 cdef double _interpolated_precision(
     const Measure *m, const Query *q, int64_t relevant
 ) noexcept nogil:
-    """Maximum precision at positions where the recall is at least x."""
+    """Return the maximum precision at positions where the recall is at least x."""
     cdef int64_t i, wanted, found = 0
     cdef double value = 0.0
     wanted = <int64_t> (m.x * relevant + (0.9 if m.up else 0.5))
@@ -85,7 +87,7 @@ cdef double _interpolated_precision(
 
 
 cdef double _binary_g(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Each relevant document counts by the number of others before it."""
+    """Return the gain of relevant documents, discounted by the number of others before each."""
     cdef int64_t i, others = 0
     cdef double value = 0.0
     for i in range(q.n):

@@ -105,7 +105,7 @@ def span(
     double[:, ::1] inverse not None,  # out, (capacity >= n, capacity): of the matrix of those kept
     double[:, ::1] shares not None,  # out, (n, n): each as a combination of those kept
 ):
-    """Take up support vectors one by one, as the policy "projectron"; return those it keeps.
+    """Add support vectors one by one by the policy "projectron"; return those it keeps.
 
     A support vector near the span of those before is a combination of these. O(n ** 3).
     """
@@ -152,7 +152,7 @@ cdef class DualState:
         free(self.summed)
 
     cdef void *entries(self, object array, str dtype, int64_t size) except? NULL:
-        """Pointer to an array of a given type and size; NULL for None."""
+        """Return a pointer to an array of a type and size; NULL for None."""
         cdef uint8_t[::1] raw
         if array is None:
             return NULL
@@ -177,7 +177,7 @@ cdef class DualState:
     cdef int bind_pool(
         self, dict arrays, dict kernel, dict budget, int64_t n_features, int32_t n_sums
     ) except -1:
-        """Check and take the arrays that all learners have.
+        """Check the arrays that all learners have, and point to them.
 
         The last ``n_sums`` outputs are sums of others.
         """
@@ -234,7 +234,7 @@ cdef class DualState:
         return state
 
     cdef int begin(self, dict kernel, dict budget) except -1:
-        """Take the parameters, and allocate memory for a block."""
+        """Read the parameters, and allocate memory for a block."""
         cdef Dual *m = &self.m
         cdef int32_t j
         m.kernel.kind = kernel["kind"]
@@ -377,7 +377,7 @@ cdef class DualState:
         with nogil:
             rc_block_fill(&m.block, dense and m.among == NULL and m.kept == NULL)
             if m.sums != NULL or m.kept != NULL:
-                pass  # what is known is summed by `begin_block`, or copied by `begin_row`
+                pass  # `begin_block` sums over support vectors, or `begin_row` copies kept values
             elif m.among == NULL:
                 rc_block_values(
                     &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
@@ -496,13 +496,13 @@ cdef class KernelModel(OnlineModel):
 
     @property
     def standardizes(self):
-        """As of ``OnlineModel``; values of a precomputed kernel are not features."""
+        """Whether rows are standardised; never for a precomputed kernel."""
         return self.settings["kernel"] != "precomputed" and bool(self.settings["standardize"])
 
     def refold(self, center, deviation):
         """Change the units of rows and of support vectors, which become dense, of float64.
 
-        What else depends on them, but for their squared lengths, is left to the caller.
+        Squared lengths follow; all else that depends on the units is left to the caller.
         """
         units = np.stack([center, deviation])
         if np.array_equal(self["units"], units):
@@ -516,7 +516,7 @@ cdef class KernelModel(OnlineModel):
         self.computed = None
 
     def set_units(self, center, deviation):
-        """As `refold`: support vectors are rows, in whatever units."""
+        """Change the units as `refold` does: support vectors are rows in any units."""
         self.refold(center, deviation)
 
     def _change_vectors(self, old, new):
@@ -532,7 +532,7 @@ cdef class KernelModel(OnlineModel):
             norms[s] = rc_norm2(rc_row_f64(&vectors[s, 0], NULL, d))
 
     def check(self):
-        """As ``OnlineModel.check``: lists, counts and sparse vectors within their arrays."""
+        """Raise ValueError unless lists, counts and sparse vectors lie within their arrays."""
         arrays = self.arrays
         n, budget = arrays["support"].size, self.settings["budget"]
         book, sizes = arrays["book"], arrays["sizes"]
@@ -764,7 +764,7 @@ cdef class KernelOAPModel(KernelModel):
         return self["scale"][0] * averages(self["steps"], self["steps_sums"], self["seen"][:, :1])
 
     def lists(self):
-        """As ``KernelModel.lists``: those of the mean of the members."""
+        """Return the lists of the mean of the members, to predict with."""
         n = self.settings["n_estimators"]
         if not self.averages:
             return self["slots"][n:], self["coefs"][n:] / n, self["sizes"][n:]

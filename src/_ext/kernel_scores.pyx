@@ -1,4 +1,9 @@
-"""Kernel values and outputs of fitted learners in dual form."""
+"""Kernel values and outputs of fitted learners in dual form.
+
+Blocks of rows are evaluated against all support vectors: kernel values (n_rows, n_support), or
+outputs (n_rows, n_outputs), sums of coefficients times kernel values. O(rows * values of the
+support vectors).
+"""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -33,7 +38,7 @@ ctypedef fused real:
     float
     double
 
-# Rows that are evaluated at once, and kernel values that they may take.
+# Rows that are evaluated at once, and the maximum number of their kernel values.
 cdef int64_t BLOCK_ROWS = 64
 cdef int64_t BLOCK_VALUES = 2**22
 
@@ -44,7 +49,7 @@ cdef int _outputs(
     int64_t n_outputs, int64_t list_capacity, const rc_units *units, double *out,
     double *values_out,
 ) noexcept nogil:
-    """Outputs, or kernel values, of the rows start .. stop - 1; -1 if out of memory."""
+    """Write outputs, or kernel values, of the rows start .. stop - 1; -1 means out of memory."""
     cdef int64_t rows = BLOCK_VALUES // (n_support + 1), first, last, i, j
     cdef rc_block block
     cdef bint dense = pool.starts == NULL and pool.indices == NULL

@@ -164,7 +164,7 @@ cdef inline int read_features(
 
 
 cdef inline int read_qid(Scan *scan, const uint8_t *text, int64_t *runs) noexcept nogil:
-    """The query id at scan.at, if there is one. A run of rows with the same id is kept once."""
+    """Read the query id at scan.at, if there is one; rows with the same id form one run."""
     cdef const uint8_t *p = scan.at
     cdef bint here = p[0] == c'q' and p[1] == c'i' and p[2] == c'd' and p[3] == c':'
     cdef int64_t *run = runs + RUN_FIELDS * scan.n_runs  # the next one
@@ -198,7 +198,7 @@ cdef inline int read_qid(Scan *scan, const uint8_t *text, int64_t *runs) noexcep
 cdef inline int64_t read_integer(
     const uint8_t *p, const uint8_t *end, const uint8_t *stop, int64_t *number
 ) noexcept nogil:
-    """0 if not a 64-bit integer, 1 if written as by str(), 2 if written otherwise."""
+    """Read a 64-bit integer; return 0 if it is none, 1 if str() writes it so, 2 otherwise."""
     cdef bint negative = p[0] == c'-'
     cdef bint plain = p[0] != c'+'
     cdef const uint8_t *digits = p + (negative or not plain)
@@ -219,7 +219,7 @@ cdef int read_rows(
     double *labels, int64_t *ends, int32_t *columns, real *values,
     int64_t *runs, int64_t *comments,  # NULL: not wanted
 ) except? -1 nogil:
-    """All rows from scan.at to scan.stop, or to a fault."""
+    """Read the rows from scan.at to scan.stop, or to a fault."""
     cdef const uint8_t *p
     cdef int fault
     while scan.at < scan.stop:
@@ -263,7 +263,7 @@ cdef int read_rows(
 
 
 cdef inline void keep_comment(Scan *scan, const uint8_t *text, int64_t *span) noexcept nogil:
-    """Start and end of the comment at scan.at, without surrounding spaces."""
+    """Write the start and end of the comment at scan.at, without surrounding spaces."""
     cdef const uint8_t *p = scan.at + 1
     cdef const uint8_t *end = line_end(p, scan.stop)
     while is_space(p[0]):
@@ -293,8 +293,8 @@ def parse(
     # in the text, the id as an integer, line of the first row, kind of id (0 no 64-bit integer, 1
     # one as Python writes it, 2 one with a plus or leading zeros)
     int64_t[:, ::1] runs not None,
-    # out, (max_rows, 2), or None: start and stop of each row's comment, spaces around it left out;
-    # -1 where none is
+    # out, (max_rows, 2), or None: start and stop of each row's comment, without surrounding spaces;
+    # -1 without a comment
     int64_t[:, ::1] comments,
 ):
     """Read a block of whole lines.
@@ -350,7 +350,7 @@ def parse(
 
 
 cdef str _text(const uint8_t *start, const uint8_t *end, Py_ssize_t most):
-    """Up to ``most`` characters of the file, for a message."""
+    """Return up to ``most`` characters of the file, for a message."""
     found = (<const char *> start)[:end - start].decode("utf-8", "replace").strip()
     return repr(found if len(found) <= most else found[:most] + "...")
 

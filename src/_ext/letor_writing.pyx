@@ -21,7 +21,7 @@ cdef extern from "Python.h":
     object PyUnicode_DecodeASCII(const char *text, Py_ssize_t size, const char *errors)
 
 cdef enum:
-    FEATURE_BYTES = RC_NUMBER_BYTES + 12  # and a space, a number of ten digits, a colon
+    FEATURE_BYTES = RC_NUMBER_BYTES + 12  # plus a space, a number of ten digits and a colon
 
 cdef uint64_t[RC_TEN_WORDS] TENS  # written once, on import
 
@@ -43,7 +43,7 @@ _fill_tens(TENS)
 
 
 cdef char *_put_row(char *to, rc_row x, int64_t first) noexcept nogil:
-    """The features of a row; returns the end of their text."""
+    """Write the features of a row; return the end of their text."""
     cdef int64_t i
     for i in range(x.n):
         to[0] = c" "
@@ -62,11 +62,11 @@ def row_texts(
     int64_t stop,
     int64_t first,  # number of the first column
 ):
-    """List of the features of rows start .. stop - 1 as text, each preceded by a space.
+    """Return the features of the rows start .. stop - 1 as texts, each feature after a space.
 
-    float64 has the fewest digits that give back the number, float32 has nine: reading rounds twice,
-    which is exact for nine digits, but might not be for the fewest. O(values), and 36 bytes for
-    each value of the longest row.
+    A float64 has the fewest digits that read back as the number. A float32 has nine: reading rounds
+    twice, which is exact for nine digits, but might not be for the fewest. O(values), and 36 bytes
+    for each value of the longest row.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i, most = 0

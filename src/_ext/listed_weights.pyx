@@ -67,7 +67,7 @@ cdef class ListedWeights:
         return total
 
     def measure(self, const uint8_t[::1] fires not None):
-        """Weight of pairs ordered correctly, wrongly, and firing on both. O(n_pairs)."""
+        """Return the weights of pairs ordered correctly, wrongly, or firing on both. O(n_pairs)."""
         cdef int64_t p
         cdef double held[4]
         cdef double total
@@ -127,7 +127,7 @@ cdef class ListedWeights:
                 )
 
     def listed(self):
-        """The weights (not normalised), winners and losers, without copies."""
+        """Return the weights (not normalised), winners and losers, without copies."""
         return self.weights.base, self.winners.base, self.losers.base
 
     def centre(self):

@@ -39,7 +39,7 @@ cdef extern from "rankcore_calibration.h" nogil:
 
 # Rows whose mean squared length determines the rate.
 cdef int64_t MEASURED = 64
-# Row of which decreasing steps have the length of constant ones: a square of a square.
+# Row at which decreasing steps are as long as constant ones; its fourth root is an integer.
 cdef double CROSSED = 256.0
 cdef double LN2 = 0.6931471805599453
 
@@ -62,7 +62,7 @@ cdef struct LogisticState:
 
 
 cdef inline void meet(LogisticState *m, int32_t rank) noexcept nogil:
-    """Move the thresholds of a rank away from the others, if it is the first row beyond them."""
+    """Move the thresholds of a new lowest or highest rank away from the others."""
     cdef int32_t r, low = 0, high = m.n_ranks - 1
     cdef double apart = 0
     cdef int64_t rows = m.seen.t
@@ -77,7 +77,7 @@ cdef inline void meet(LogisticState *m, int32_t rank) noexcept nogil:
         rows >>= 1
     if rank < low:
         apart = -apart
-    for r in range(m.n_ranks - 1):  # between two ranks there is one threshold: all are its copies
+    for r in range(m.n_ranks - 1):  # with one rank so far, all thresholds are equal
         if low == high or (r >= high if rank > high else r < low):
             m.thresholds[r] += apart
 
@@ -85,7 +85,7 @@ cdef inline void meet(LogisticState *m, int32_t rank) noexcept nogil:
 cdef inline int32_t compare(
     LogisticState *m, double score, int32_t rank, double *sum, int32_t *n_tasks
 ) noexcept nogil:
-    """Write the errors of all tasks, their sum and number without copies; the predicted rank."""
+    """Write the errors of all tasks, their sum and number without copies; return the rank."""
     cdef int32_t r, first = -1, last = m.n_ranks - 1, reached = 0, predicted = 0
     cdef double error = 0
     while last and not m.ranks[last]:
@@ -119,7 +119,7 @@ cdef int32_t logistic_update(LogisticState *m, rc_row x, int32_t rank) noexcept 
 cdef int32_t logistic_weighted(
     LogisticState *m, rc_row x, int32_t rank, double weight
 ) noexcept nogil:
-    """Predict, learn, count; the prediction, or -1 and no change if the row is too long."""
+    """Predict, learn and count; return the prediction, or -1, unchanged, if the row is too long."""
     cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum
     cdef double past = weight_before(&m.forgetting, m.seen.t)
     cdef int32_t r, predicted, n_tasks
@@ -229,7 +229,7 @@ cdef class LogisticModel(OnlineModel):
         found = OnlineModel.mixed(self, models, shares, base)
         shares = np.asarray(shares, dtype=np.float64)
         for r in range(self.n_ranks - 1):
-            # Elsewhere it is a copy of a threshold between other ranks.
+            # Elsewhere the threshold is a copy of one between other ranks.
             own = np.array([one["ranks"][r] > 0 and one["ranks"][r + 1 :].any() for one in models])
             if own.all() or not own.any():
                 continue

@@ -126,7 +126,7 @@ cdef void _arrange(Workspace *work, double *x, int64_t n, int32_t ties) noexcept
 cdef void _put_in_order(
     Workspace *work, Query *q, int64_t depth, int32_t ties, bint with_gains
 ) noexcept nogil:
-    """Fill labels (and gains) by position at least as deep as `depth`."""
+    """Fill labels (and gains) by position, at least down to `depth`."""
     cdef uint32_t *place = work.sorting.place
     cdef int64_t i, start, stop, m = q.n
     cdef double least
@@ -240,7 +240,7 @@ cdef struct Data:
     const double *scores
     const double *labels
     const double *gains  # or NULL
-    const int64_t *rows  # or NULL: the rows of a query are neighbours
+    const int64_t *rows  # or NULL: the rows of a query are contiguous
     const uint8_t *retrieved  # or NULL: all are
     int64_t n_rows
 
@@ -351,12 +351,11 @@ def measure(
 ):
     """Measure the queries from ``first`` up to ``last``.
 
-    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. ``functions`` has the capsule of each measure's function. Column ``i`` of
-    ``values`` gets the values of the measures; NaN where undefined.
-    The GIL is released.
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or the entries of ``rows`` in
+    this range. ``functions`` has the capsule of each measure's function. Column ``i`` of ``values``
+    gets the values of the measures; NaN where undefined. The GIL is released.
 
-    Returns a `Status`, 0 for success, and the query that it is about.
+    Returns a `Status`, 0 for success, and the query that failed.
     """
     cdef Workspace work
     cdef Query q

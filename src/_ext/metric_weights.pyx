@@ -20,7 +20,10 @@ cdef double WIDEST = 60.0
 cdef inline double _precision_change(
     int64_t winner, int64_t loser, const double *relevant, const double *inverse,
 ) noexcept nogil:
-    """Change of the sum of precisions; places from 1, counts and sums of 1 / place up to each."""
+    """Return the change of the sum of precisions.
+
+    Places count from 1; counts of relevant rows and sums of 1 / place include each place.
+    """
     cdef double at_winner = relevant[winner] / winner
     if winner > loser:
         return (relevant[loser] + 1) / loser - at_winner + inverse[winner - 1] - inverse[loser]
@@ -28,12 +31,12 @@ cdef inline double _precision_change(
 
 
 def weigh(
-    # (n_rows,): rows query by query, those of a query by falling label
+    # (n_rows,): rows query by query, those of a query by descending label
     const double[::1] scores not None,
-    const int32_t[::1] order not None,  # (n_rows,): the rows of each query by falling score
+    const int32_t[::1] order not None,  # (n_rows,): the rows of each query by descending score
     const int64_t[::1] queries not None,  # (n_queries + 1,): where the rows of each query begin
-    # (n_rows,): where the rows of lower label than each row's begin; the end of its query if none
-    # are
+    # (n_rows,): where the rows with lower labels than each row's begin; without any, the end of
+    # its query
     const int64_t[::1] levels not None,
     # (n_rows,): of the labels; for average precision, above 0 if relevant
     const double[::1] gains not None,

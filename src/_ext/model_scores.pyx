@@ -1,4 +1,8 @@
-"""Scores, ranks and probabilities by a model file, without its learner: rankcore_model.h."""
+"""Scores, ranks and probabilities by a model file, without its learner: rankcore_model.h.
+
+Rows in; scores (n_rows,), ranks (n_rows,) or probabilities (n_rows, n_ranks) out. Costs are those
+of the model's form, see rankcore.h.
+"""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t
@@ -65,7 +69,7 @@ cdef class Model:
         self.takes_nan = self.model.form in (
             RC_MODEL_STUMPS, RC_MODEL_TREES, RC_MODEL_ORDINAL_TREES
         )
-        # Zeros would not stay zeros.
+        # Centering or shifting would turn implicit zeros into other values.
         self.takes_sparse = self.model.center == NULL and self.model.shift == NULL
         self.has_probabilities = rc_model_has_probabilities_(&self.model)
         self.reason = ""

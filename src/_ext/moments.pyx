@@ -1,4 +1,4 @@
-"""Weighted moments of columns in one pass, and standardised rows."""
+"""Weighted moments of columns, O(values) in one pass, and standardised rows, O(n_features) each."""
 
 from libc.stdint cimport int32_t, int64_t
 

@@ -53,11 +53,11 @@ cdef class LabelScan:
         # each (n_levels,): first level of the query of a level, and the one after its last
         const int32_t[::1] first not None,
         const int32_t[::1] last not None,
-        # each (n_rows,): renewed by the caller in each round. Times each other: the weights, of sum
-        # 1.
+        # each (n_rows,), renewed by the caller in each round: factors of the weights of pairs,
+        # which add up to 1
         const double[::1] u not None,
         const double[::1] v not None,
-        const double[::1] all_u not None,  # each (n_levels,): their sums by level, likewise
+        const double[::1] all_u not None,  # each (n_levels,): their sums by level, also renewed
         const double[::1] all_v not None,
         double[::1] in_u not None,  # each (n_levels,): scratch, zeros
         double[::1] in_v not None,
@@ -169,7 +169,7 @@ cdef class PairScan:
         const int32_t[::1] others not None,  # (2 * n_pairs,): the other row of the pair
         const uint8_t[::1] wins not None,  # (2 * n_pairs,): whether this row is the winner
         const int32_t[::1] which not None,  # (2 * n_pairs,): number of the pair
-        # (n_pairs,): renewed by the caller in each round; of sum 1
+        # (n_pairs,), renewed by the caller in each round; they add up to 1
         const double[::1] weights not None,
         uint8_t[::1] inside not None,  # each (n_rows,): scratch, zeros
         uint8_t[::1] held not None,
@@ -252,7 +252,7 @@ cdef void _scan(
     merit[0] = -1.0
     bin[0] = -1
     fires_missing[0] = 0
-    # The rows bin by bin.
+    # Sort the rows by bin.
     for b in range(n_bins + 2):
         counts[b] = 0
     for i in range(n):
@@ -292,10 +292,10 @@ def evaluate(
     object scan not None,  # LabelScan or PairScan: not shared by threads
     const int32_t[::1] features not None,  # (n,)
     int32_t[::1] order not None,  # (n_rows,): scratch
-    int64_t[::1] counts not None,  # scratch, two more than the most bins of a column
-    # out, (n,): weight of the pairs ordered rightly less that of those ordered wrongly
+    int64_t[::1] counts not None,  # scratch, two more than the maximum number of bins
+    # out, (n,): weight of the pairs ordered correctly minus that of the others
     double[::1] edges not None,
-    double[::1] merits not None,  # out, (n,): 1 less the weight left
+    double[::1] merits not None,  # out, (n,): 1 minus the remaining weight
     int32_t[::1] bins not None,  # out, (n,): as for `rankcore._ext.stumps.evaluate`
     uint8_t[::1] fires_missing not None,  # out, (n,)
 ):

@@ -15,8 +15,8 @@ cdef extern from "_beyond.h" nogil:
     bint rc_any_beyond(rc_row x, double limit)
 
 
-# Units follow the moments at each of the first rows, then whenever the number of rows is a power of
-# two, and when a value lies farther from 0 than this: counts and values of rows alone decide.
+# Units are recomputed from the moments at each of the first rows, then whenever the number of rows
+# is a power of two, and when a value lies farther from 0 than ``FAR``: only rows and counts decide.
 cdef int64_t FIRST_ROWS = 16
 cdef double FAR = 16.0
 # Rows with larger values are not learned, as their squares overflow.

@@ -32,7 +32,7 @@ from libc.stdint cimport int32_t, int64_t
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step, follow_cusum
 from rankcore._ext._forgetting cimport fade, forget, weight_before
-from rankcore._ext._prank cimport count, less_late, prank_step
+from rankcore._ext._prank cimport count, update_lazy_sum, prank_step
 from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
@@ -103,7 +103,7 @@ cdef void prank_average(
             step = highest
         else:
             # One division of exact integers, so that equal averages come out equal.
-            total = less_late(less_late(0, m.seen.t, -m.steps[i]), 1, m.step_sums[i])
+            total = update_lazy_sum(update_lazy_sum(0, m.seen.t, -m.steps[i]), 1, m.step_sums[i])
             step = <double> total / past
         thresholds[i] = m.scale * step
 
@@ -124,7 +124,7 @@ cdef int32_t cusum_weighted(
     model.n_ranks = m.n_ranks
     model.tie = m.tie
     predicted = rc_cusum_rank(&model, x, m.scores)
-    # Any overflow on the way is still present in the last sum.
+    # An overflow of any partial sum is still visible in the last sum.
     if m.scores[tasks] - m.scores[tasks] != 0 or not 0 <= rank < m.n_ranks:
         return -1
     rival = cusum_rival(m, predicted, rank)
@@ -178,7 +178,7 @@ cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight
 
 
 cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noexcept nogil:
-    """Factor of the error after one weighted step, equal to that of ``weight`` steps of weight 1.
+    """Return the rate of a weighted step, which equals ``weight`` steps of weight 1.
 
     A step multiplies the row's error by 1 - rate * norm, so that n of them multiply it by the n-th
     power. A step that overshoots has no such power; its rate is multiplied by the weight.
@@ -200,7 +200,7 @@ cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noe
 
 
 cdef inline int32_t _rounded(double score, int32_t n_ranks) noexcept nogil:
-    """Rank 0 .. n_ranks - 1 nearest to a score on the scale 1 .. n_ranks, halves up."""
+    """Return the rank 0 .. n_ranks - 1 nearest to a score on the scale 1 .. n_ranks, halves up."""
     cdef double nearest = floor(score + 0.5)
     if nearest >= n_ranks:
         return n_ranks - 1

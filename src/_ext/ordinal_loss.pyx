@@ -253,7 +253,7 @@ def differentiate_along(
 ):
     """Differentiate the loss of adjacent categories along a direction of the scores. O(n k).
 
-    They are the place of the true rank minus the mean place, and the variance of the places.
+    Its derivatives are the place of the true rank minus the mean place, and the variance of places.
     """
     cdef int64_t i, j, k = table.shape[1]
     cdef double mean, spread, w
@@ -285,7 +285,7 @@ def sum_by_leaf(
     double[:, ::1] gradients not None,  # in and out, (n_leaves, k - 1)
     double[:, :, ::1] hessians not None,  # in and out, (n_leaves, k - 1, k - 1): lower triangle
 ):
-    """Add to each leaf's minus first and to its second derivatives by the scores of each task.
+    """Add the negative first and the second derivatives by the scores of tasks, leaf by leaf.
 
     Those of a row are [rank >= j] - P(rank >= j), and P(rank >= j) P(rank < i) for i <= j.
     O(n k^2), in the order of the rows.
@@ -315,7 +315,7 @@ def sum_by_leaf(
             for j in range(d, 0, -1):
                 above += table[i, j]
                 row.above[j - 1] = w * above
-                # The last digits of the sum of the probabilities may exceed 1.
+                # By rounding, the sum of the probabilities may exceed 1.
                 row.below[j - 1] = max(1.0 - above, 0.0)
                 gradients[leaf_of[i], j - 1] += w * ((1.0 if ranks[i] >= j else 0.0) - above)
             for task in range(d):

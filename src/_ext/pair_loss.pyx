@@ -48,7 +48,7 @@ cdef class PairLoss:
         const int64_t[::1] docs not None,  # (n_docs,): rows, query by query
         const int64_t[::1] bounds not None,  # (n_queries + 1,)
         # (n_docs,): from 0 on in each query: a document is better than those of lower level. Not
-        # looked at if pairs are listed.
+        # read if pairs are listed.
         const uint32_t[::1] levels not None,
         const int64_t[::1] n_levels not None,  # (n_queries,)
         # (n_docs,), or None: a pair weighs the product of its documents' weights
@@ -125,7 +125,7 @@ cdef bint _allocate(
 
 
 cdef Graded _graded(PairLoss pairs, int64_t q) noexcept nogil:
-    """The pairs of a query by its levels."""
+    """Return the pairs of a query by its levels."""
     cdef Graded found
     cdef int64_t start = pairs.bounds[q]
     found.levels = &pairs.levels[start]
@@ -140,7 +140,7 @@ cdef Graded _graded(PairLoss pairs, int64_t q) noexcept nogil:
 
 
 cdef Listed _listed(PairLoss pairs, int64_t q) noexcept nogil:
-    """The listed pairs of a query."""
+    """Return the listed pairs of a query."""
     cdef Listed found
     cdef int64_t p = pairs.pair_bounds[q]
     found.n = pairs.pair_bounds[q + 1] - p
@@ -178,7 +178,7 @@ cdef int64_t _check(
 
 def evaluate(
     PairLoss pairs not None,
-    object rows,  # None: ``scores`` are there already
+    object rows,  # None: ``scores`` are given
     const double[::1] weights,  # (n_features,), or None
     double[::1] scores not None,  # (n_docs,): written if there are rows
     const double[::1] margins not None,  # each (n_margins,)
@@ -192,9 +192,10 @@ def evaluate(
     int64_t first,
     int64_t last,
 ):
-    """Sum the queries from ``first`` up to ``last``. The GIL is released.
+    """Sum the loss and its derivatives over the queries from ``first`` up to ``last``.
 
-    The loss is the sum over margins m of factor * (m - d)^2, over pairs with d < m.
+    The loss is the sum over margins m of factor * (m - d)^2, over pairs with d < m. The GIL is
+    released.
     """
     cdef const rc_rows *X = NULL
     cdef Room room
@@ -252,7 +253,7 @@ def evaluate(
 
 def curve(
     PairLoss pairs not None,  # pairs, scores, margins, factors, curvatures: as `evaluate` left them
-    object rows,  # None: ``z`` is there already
+    object rows,  # None: ``z`` is given
     const double[::1] weights,  # (n_features,), or None: ``z`` is rows times these
     const double[::1] scores not None,
     const double[::1] margins not None,

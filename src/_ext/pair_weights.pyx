@@ -51,7 +51,7 @@ cdef class LabelWeights:
         const double[::1] masses,
         # (n_levels + 1,): where each level of each query begins
         const int64_t[::1] levels not None,
-        # (n_queries + 1,): which levels are of each query, two at least
+        # (n_queries + 1,): the levels of each query, at least two
         const int64_t[::1] queries not None,
         const double[::1] scales not None,  # (n_queries,): c_q
         double[:, ::1] sums not None,  # (2, n_levels): scratch
@@ -112,7 +112,7 @@ cdef class LabelWeights:
         return z
 
     cdef double _sum_query(self, int64_t q) noexcept nogil:
-        """Sums 0 and 1: U of each level, V of those below; returns the query's part of Z."""
+        """Write U of each level and V of the levels below; return the query's part of Z."""
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
         cdef double z = 0.0, below = 0.0, u, v
         for k in range(last, first - 1, -1):
@@ -161,11 +161,11 @@ cdef class LabelWeights:
             above += self.sums[0, k]
 
     cdef inline double _other(self, int64_t i) noexcept nogil:
-        """The v of a u."""
+        """Return the other factor of a row, v for u or u for v."""
         return (1.0 if self.masses is None else self.masses[i]) / self.factors[i]
 
     def measure(self, const uint8_t[::1] fires not None):  # fires: (n_rows,)
-        """Weight of the pairs that a stump orders correctly, wrongly, and where it fires on both.
+        """Return the weights of pairs ordered correctly, wrongly, or with the stump firing on both.
 
         The weights are normalised to sum 1. O(n_rows).
         """
@@ -226,8 +226,8 @@ cdef class LabelWeights:
         const int32_t[::1] leaf_of not None,  # (n_rows,): the leaf of each row
         double[::1] below not None,  # each (n_leaves,): scratch
         double[::1] here not None,
-        # out, (n_leaves, n_leaves): ``out[a, b]`` is of the pairs whose winner is in leaf a, whose
-        # loser in leaf b
+        # out, (n_leaves, n_leaves): ``out[a, b]`` is of the pairs whose winner is in leaf a and
+        # whose loser is in leaf b
         double[:, ::1] out not None,
     ):
         """Write the weight of the pairs between leaves, normalised to sum 1.

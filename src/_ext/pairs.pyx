@@ -8,16 +8,16 @@ of the current one.
 Four ways to compute two scores, with the same decisions up to rounding:
 
 PLAIN  two inner products per pair;
-LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
+LAZY   scores are stored with the version of their weights, and recomputed when read if outdated;
 PACKED the query's documents are laid out as doubles, and a pair is an inner product of their
        difference in vector lanes;
 GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step * (G_i - G_j) with
-       the query's Gram matrix G. The weights stand still during a visit; the steps are collected
+       the query's Gram matrix G. The weights do not change during a visit; the steps are collected
        for each document, and added when the visit ends or a hypothesis is kept.
 
 With GRAM a pair costs a comparison, and a mistake n_docs multiplications in vector lanes instead of
 4 n_features. Gram matrices are cached for the next epoch if the caller provides memory; recomputed
-ones are the same to the bit.
+ones are bit-identical.
 """
 
 from cython cimport final
@@ -104,7 +104,7 @@ cdef class PairData:
     cdef uint64_t seed
     cdef double *own_gram
     cdef list memory  # keeps alive what v points to
-    cdef int64_t waiting  # in units of `learn`'s budget: what is to be charged
+    cdef int64_t waiting  # work that is not yet charged, in units of `learn`'s budget
     cdef Visit v
 
     def __init__(
@@ -159,7 +159,7 @@ cdef class PairData:
         self.allot()
 
     cdef int allot(self) except -1:
-        """Working memory for the largest query."""
+        """Allocate working memory for the largest query."""
         import numpy as np
 
         cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, listed = 0
@@ -211,7 +211,7 @@ cdef class PairData:
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
-        """Zeros, or memory of the same size, from the start of a cache line on."""
+        """Return zeros that begin at a cache line."""
         import numpy as np
 
         cdef double[::1] array = np.zeros(size + RC_PANEL - 1)
@@ -279,7 +279,7 @@ cdef class PairData:
         return v.open
 
     cdef void find_gram(self, int64_t q) noexcept nogil:
-        """Address of the Gram matrix of the query's documents, computed or not."""
+        """Point to the Gram matrix of the query's documents, computed or not."""
         cdef double *G = self.own_gram
         if self.cached[q] >= 0:
             G = &self.cache[self.cached[q]]
@@ -301,10 +301,10 @@ cdef class PairData:
         return True
 
     cdef int64_t work(self, int64_t seen, int64_t failed) noexcept nogil:
-        """Work of this visit, charged to a budget: pairs and mistakes."""
+        """Return the work of this visit that a budget is charged for: pairs and scores."""
         cdef int64_t work = seen + 1 + self.waiting, n_scores = 0
         self.waiting = 0
-        if self.v.way == LAZY:  # a pair renews two scores at most, a mistake all
+        if self.v.way == LAZY:  # a pair recomputes at most two scores, a mistake all
             n_scores = min(seen, failed * self.v.query.n)
         elif self.v.way != GRAM:
             n_scores = seen
@@ -335,14 +335,14 @@ cdef class PairData:
 
 def learn(
     PairModel model not None,  # in and out
-    PairData data not None,  # in and out: the queries; remembers how far the visit of one has come
+    PairData data not None,  # in and out: the queries; stores how far a visit has come
     const int64_t[::1] sequence not None,  # the query at each position
-    int64_t start,  # the position to go on from
-    # each (n_queries,): length of a step, and what a success counts
+    int64_t start,  # the position to continue from
+    # each (n_queries,): length of a step, and value of a success
     const double[::1] steps not None,
     const double[::1] units not None,
     object params not None,  # the estimator, with its margin
-    # pairs to look at before pausing; fewer where 64 products of numbers take as long
+    # pairs to visit before pausing; 64 multiplications count as one more pair
     int64_t budget,
 ):
     """Visit the queries at positions ``start`` and on.

@@ -39,7 +39,7 @@ cdef inline void _send(
 cdef int64_t _settle(
     int64_t min_rows, int64_t left, int64_t right, int32_t *rows, const int32_t *spare
 ) noexcept nogil:
-    """Replace rows by both parts, of which the second is backwards; -1 if one has too few."""
+    """Replace rows by both parts, the second one reversed; return -1 if one is too small."""
     cdef int64_t i
     if min(left, right) < min_rows:
         return -1
@@ -53,7 +53,7 @@ cdef int64_t _divide_dense(
     const code_t *codes, const Split *split, int64_t min_rows, int64_t n, int32_t *rows,
     int32_t *spare,
 ) noexcept nogil:
-    """Divide rows by their codes in one column; -1 if a part would have too few."""
+    """Divide rows by their codes in one column; return -1 if a part would be too small."""
     cdef int64_t i, left = 0, right = 0, bin = split.bin
     # Codes from ``bin`` on go right; that of missing values, the last one, if it should.
     cdef uint32_t span = <uint32_t> (split.missing + split.missing_right - bin)
@@ -71,9 +71,9 @@ cdef int64_t _divide_sparse(
     const Binned *binned, const code_t *codes, int64_t feature, const Split *split,
     uint8_t *goes_right, int64_t min_rows, int64_t n, int32_t *rows, int32_t *spare,
 ) noexcept nogil:
-    """Divide rows by the entries of one column; -1 if a part would have too few."""
+    """Divide rows by the entries of one column; return -1 if a part would be too small."""
     cdef int64_t i, k, left = 0, right = 0
-    # First as if no row had an entry: other rows may hold anything.
+    # First as if no row had an entry; flags of rows outside the leaf are not used.
     cdef uint8_t implied = _goes_right(binned.zero_bin[feature], split)
     for i in range(n):
         goes_right[rows[i]] = implied
@@ -123,7 +123,7 @@ def partition_rows(
         and n <= binned.n_rows
         and spare.shape[0] >= n
     )
-    for i in range(n):  # a negative one wraps to a large one
+    for i in range(n):  # a negative number wraps to a large one
         largest = max(largest, <uint32_t> rows[i])
     if not fits or (n and largest >= binned.n_rows):
         raise ValueError("the rows do not fit the columns")

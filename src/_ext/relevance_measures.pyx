@@ -64,8 +64,7 @@ cdef double _precisions(
 ) noexcept nogil:
     """Sum the precisions at the relevant documents of the first `depth` positions.
 
-    If a group of tied documents stands together, each of its relevant ones has the precision at its
-    end.
+    With `together`, all relevant documents of a tied group have the precision at its end.
     """
     cdef int64_t start = 0, stop, r, before = 0
     cdef double value = 0.0
@@ -108,7 +107,7 @@ cdef double _phi_sum(const Query *q, int64_t m, double rel) noexcept nogil:
             value += _group_precisions(start, stop, stop, r, before)
         elif r > 0:
             g = stop - start
-            n = m - before  # fewer than r: what comes after the n-th does not count
+            n = m - before  # fewer than r: documents after the n-th do not count
             q.chances[0] = 1.0
             for j in range(1, n):
                 q.chances[j] = 0.0
@@ -151,7 +150,7 @@ cdef double _r_precision(const Measure *m, const Query *q, int64_t relevant) noe
 
 
 cdef double _r_multiple(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Precision at a multiple of the number of relevant documents."""
+    """Return the precision at a multiple of the number of relevant documents."""
     cdef int64_t reached = <int64_t> (m.x * relevant + 0.9)
     if relevant == 0:
         return NAN
@@ -168,7 +167,7 @@ cdef double _relative_precision(const Measure *m, const Query *q, int64_t releva
 
 
 cdef double _f1(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """The harmonic mean of precision and recall."""
+    """Return the harmonic mean of precision and recall."""
     cdef int64_t depth = min(m.k, q.n)
     if relevant == 0:
         return NAN

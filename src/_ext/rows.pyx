@@ -60,7 +60,7 @@ cdef class Rows:
     cdef readonly tuple arrays
     cdef readonly object capsule  # the ``rc_rows`` of the C header, valid while this object lives
     cdef readonly object columns  # of the stored values; None if dense
-    cdef readonly int64_t n_values  # that are stored
+    cdef readonly int64_t n_values  # number of stored values
     # Maximum magnitude of the values, and the sum of their squares, which may have overflowed; of
     # rows with NaN, only the first is meaningful.
     cdef readonly double largest, squares
@@ -96,7 +96,7 @@ cdef inline bint _accepted(const rc_reading *reading, bint nan) noexcept nogil:
     return reading.largest < INFINITY and (nan or reading.squares == reading.squares)
 
 
-cdef int64_t _first_refused(const real *values, int64_t n, bint nan) noexcept nogil:
+cdef int64_t _first_rejected(const real *values, int64_t n, bint nan) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         if values[i] - values[i] != 0 and not (nan and values[i] != values[i]):
@@ -144,7 +144,7 @@ cdef Fault _check_columns(
 
 
 cdef int64_t _row_of(const int64_t *indptr, int64_t n_rows, int64_t where) noexcept nogil:
-    """The row of a stored value."""
+    """Return the row of a stored value."""
     cdef int64_t low = 0, high = n_rows, middle
     while high - low > 1:
         middle = low + (high - low) // 2
@@ -206,7 +206,7 @@ def csr_rows(
             f"{n_features - 1}"
         )
     if not _accepted(&reading, nan):
-        where = _first_refused(values, n_stored, nan)
+        where = _first_rejected(values, n_stored, nan)
         row = _row_of(&indptr[0], n_rows, where)
         raise ValueError(_not_finite_message(name, values[where], row, indices[where]))
     cdef Rows rows = _new_rows((data.base, indices.base, indptr.base))
@@ -251,7 +251,7 @@ def dense_rows(
     cdef int64_t column = 0
     if not _accepted(&reading, nan):
         for i in range(n_rows):
-            column = _first_refused(values + i * stride, n_features, nan)
+            column = _first_rejected(values + i * stride, n_features, nan)
             if column < n_features:
                 break
         raise ValueError(_not_finite_message(name, values[i * stride + column], i, column))

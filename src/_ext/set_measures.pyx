@@ -26,7 +26,7 @@ cdef double _n_relevant_retrieved(
 cdef double _n_nonrelevant_retrieved(
     const Measure *m, const Query *q, int64_t relevant
 ) noexcept nogil:
-    """The number of those that were judged."""
+    """Count the retrieved documents that were judged nonrelevant."""
     cdef int64_t i, judged = 0
     for i in range(q.n):
         judged += q.y[i] >= 0
@@ -64,7 +64,7 @@ cdef double _set_relative_precision(
 
 
 cdef double _set_f(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """The weighted harmonic mean of precision and recall."""
+    """Return the weighted harmonic mean of precision and recall."""
     cdef double precision = _set_precision(m, q, relevant)
     cdef double recall = _set_recall(m, q, relevant)
     if relevant == 0:

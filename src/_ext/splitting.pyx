@@ -37,7 +37,7 @@ def find_splits(
     double l2,  # in units of packed sums, as is the next
     double min_hessian,
     int64_t min_rows,  # of a child; with ``counts`` only
-    uint64_t[::1] scratch not None,  # room for four times the most sums of a feature
+    uint64_t[::1] scratch not None,  # room for four times the maximum number of sums of a feature
     double[::1] gains not None,  # twice
     SplitRecord[::1] splits not None,  # out, (n_features,)
 ):
@@ -93,7 +93,7 @@ def mark_categories(
     # the missing direction.
     uint8_t[::1] goes_right not None,
 ):
-    """Find which categories go right in a split that was found. O(n_bins log n_bins)."""
+    """Mark the categories that go right in a split of `find_splits`. O(n_bins log n_bins)."""
     cdef int64_t n = histogram.shape[0]
     if n < 2 or goes_right.shape[0] != n or scratch.shape[0] < 2 * n or missing_right > 1:
         raise ValueError("the histogram and the categories do not fit together")

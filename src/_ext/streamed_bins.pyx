@@ -30,14 +30,14 @@ cdef enum:
 
 
 cdef inline uint64_t _key(double value) noexcept nogil:
-    """An integer in the order of the values."""
+    """Map a number to an integer in the same order."""
     cdef uint64_t bits, sign = <uint64_t> 1 << 63
     memcpy(&bits, &value, sizeof(bits))
     return ~bits if bits & sign else bits | sign
 
 
 cdef inline int64_t _bit_length(uint64_t x) noexcept nogil:
-    """Number of bits up to the highest set one."""
+    """Return the number of bits up to the highest set one."""
     cdef int64_t n = 0, step = 32
     while step:
         if x >> step:
@@ -100,7 +100,7 @@ def distinct(
 
 
 cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) noexcept nogil:
-    """Number of trailing bits to ignore so that at most ``most`` values differ."""
+    """Return the number of trailing bits to ignore so that at most ``most`` values differ."""
     cdef int64_t apart[BITS + 1]
     cdef int64_t i, shift = BITS - 1, left
     cdef uint64_t key, before = _key(low[0])
@@ -109,7 +109,7 @@ cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) n
         key = _key(low[i])
         apart[_bit_length(key ^ before)] += 1
         before = key
-    # The first, and those that differ from the one before in a bit beyond the shift.
+    # Count the first value, and those that differ from the previous one beyond the shift.
     left = 1 + apart[BITS]
     while shift > least and left + apart[shift] <= most:
         left += apart[shift]
@@ -124,13 +124,13 @@ def merge_groups(
     int64_t[::1] counts not None,  # in and out, (n,): rows of each
     # in and out, (n_columns + 1,): where each column begins and ends, before and after
     int64_t[::1] bounds not None,
-    # in and out, (n_columns,): last bits that the values of a group may differ in: as they are, or
-    # more
+    # in and out, (n_columns,): number of trailing bits in which the values of a group may differ;
+    # it never decreases
     int64_t[::1] shifts not None,
-    # groups of a column, at most; at least 2, for values of two signs have no bit in common
+    # maximum number of groups of a column, at least 2: values of two signs have no bit in common
     int64_t most,
 ):
-    """Merge groups of each column with equal leading bits, until there are few. O(n)."""
+    """Merge groups with equal leading bits until each column has at most ``most``. O(n)."""
     cdef int64_t f, i, start, stop = 0, made = 0, d = bounds.shape[0] - 1
     cdef uint64_t key, before = 0
     cdef bint fits = (
@@ -233,8 +233,8 @@ cdef void _place_dense(
 
 def encode_rows(
     object rows not None,
-    const int64_t[::1] taken not None,  # (n,): which of them to look at, in this order
-    const int32_t[::1] places not None,  # (n,): which row of the columns each is
+    const int64_t[::1] taken not None,  # (n,): the rows to encode, in this order
+    const int32_t[::1] places not None,  # (n,): the row of the columns that each becomes
     int64_t n_rows,  # rows of the columns
     const double[::1] cuts not None,  # from `find_edges`; at most 254 of a column
     const int64_t[::1] cut_bounds not None,

@@ -1,4 +1,4 @@
-"""Lists of strings as arrays of NumPy."""
+"""Lists of strings as NumPy arrays of code points, (n, width). One pass over the characters."""
 
 from libc.stdint cimport uint32_t
 
@@ -10,9 +10,9 @@ cdef extern from "Python.h":
 
 
 def measure(list values not None):
-    """Measure strings: the maximum and the sum of their lengths, and whether NumPy keeps them.
+    """Return the maximum and the sum of the lengths of strings, and whether NumPy keeps them.
 
-    It drops zero bytes at their ends. None if a value is no string. O(n).
+    NumPy drops zero characters at the end. Returns None if a value is not a string. O(n).
     """
     cdef Py_ssize_t length, longest = 0, total = 0
     cdef bint kept = True

@@ -38,7 +38,7 @@ cdef void _sum_sparse(
     const Binned *columns, const code_t *codes, int64_t feature, const double *potentials,
     int64_t n_winning, double *sums, double *won, double *lost,
 ) noexcept nogil:
-    """Sums by bin, of the first n_winning rows and, turned positive, of the others."""
+    """Sum potentials by bin, and |potentials| of winning and of losing rows with an entry."""
     cdef int64_t k, b, first = columns.bounds[feature], last = columns.bounds[feature + 1]
     cdef int64_t n_bins = columns.n_bins[feature]
     cdef const int32_t *rows = columns.rows
@@ -66,7 +66,7 @@ cdef void _sum_dense(
     const Binned *columns, const code_t *codes, const int32_t *features, int64_t n,
     const double *potentials, double *sums, int64_t stride,
 ) noexcept nogil:
-    """Sums of up to RC_LANES columns, ``stride`` apart, or of one whose codes are wide."""
+    """Sum up to RC_LANES columns, ``stride`` apart, or one column with wide codes."""
     cdef int64_t i, lane, n_rows = columns.n_rows
     cdef const code_t *column
     cdef const uint8_t *narrow[RC_LANES]
@@ -115,15 +115,15 @@ cdef void _evaluate(
 def evaluate(
     object columns not None,
     const double[::1] potentials not None,  # (n_rows,): of sum 0
-    const int32_t[::1] features not None,  # (n,): the columns to look at
-    # room for the most bins of a column and one more; LANES times as much if codes are a byte:
-    # CODES each is fastest
+    const int32_t[::1] features not None,  # (n,): the columns to evaluate
+    # maximum number of bins of a column plus one; for one-byte codes LANES times as much, fastest
+    # with CODES for each
     double[::1] scratch not None,
     double[::1] edges not None,  # out, (n,)
     # out, (n,): the stump fires in this bin and those above; -1 if the column has no threshold
     int32_t[::1] bins not None,
     uint8_t[::1] fires_missing not None,  # out, (n,): whether it fires where the value is missing
-    # so many first rows have potentials that are not negative, the others not positive
+    # number of leading rows with potentials >= 0; the other rows have potentials <= 0
     int64_t n_winning=0,
     # out, (2, n), optional: sums of the |potentials| of both kinds of rows that have an entry in
     # sparse columns

@@ -162,7 +162,7 @@ cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found
             while p < end and is_space(p[0]):
                 p += 1
         elif first:
-            wanted = True  # the first word, if no key stands before it, is the id
+            wanted = True  # the first word is the id, if no key precedes it
             p = key
         else:
             wanted = False
@@ -182,7 +182,7 @@ def find_docids(
     const uint8_t[::1] text not None,
     # (n, 2): start and stop of each comment in the text, as from `parse`
     const int64_t[:, ::1] comments not None,
-    int64_t[:, ::1] spans not None,  # out, (n, 2): start and stop of each id; equal where none is
+    int64_t[:, ::1] spans not None,  # out, (n, 2): start and stop of each id; equal without an id
 ):
     """Find the document ids in comments: after ``docid =``, or else a first word that is no key.
 
@@ -213,8 +213,7 @@ def take(
 ):
     """Copy words of the text into rows, one letter per entry, padded with zeros.
 
-    Returns whether all words are ASCII; if not, what was written is bytes, not letters. O(n *
-    width).
+    Returns whether all words are ASCII; if not, ``out`` has bytes, not letters. O(n * width).
     """
     cdef int64_t n = spans.shape[0], width = out.shape[1], i, j, start, length
     cdef uint32_t bits = 0

@@ -68,7 +68,7 @@ cdef extern from "rankcore_trees.h" nogil:
     ) noexcept
 
 
-# Sparse rows of more columns than this are not spread out, but searched.
+# Sparse rows of more columns than this are searched instead of expanded.
 cdef enum:
     WIDE = 1 << 20
 
@@ -78,7 +78,7 @@ cdef bint _consistent(
     const uint8_t[::1] sides, const double[::1] thresholds, const double[::1] values,
     const int64_t[::1] sets, const uint32_t[::1] words, int64_t n_features,
 ) noexcept nogil:
-    """Whether every node leads down to leaves of its own tree."""
+    """Return whether every node leads down to leaves of its own tree."""
     cdef int64_t t, i, k, first, n_nodes, n_trees = offsets.shape[0] - 1, n = features.shape[0]
     cdef int32_t child
     if (
@@ -118,7 +118,7 @@ cdef void _measure_depths(
     const int64_t[::1] offsets, const int32_t[:, ::1] children,  # in
     int32_t[::1] heights, int32_t[::1] depths,  # scratch, by node; out, by tree
 ) noexcept nogil:
-    """Write the splits on the longest way down each tree."""
+    """Write the depth of each tree: the splits on its longest path."""
     cdef int64_t t, i, k, first, n_nodes
     cdef int32_t child, height
     for t in range(offsets.shape[0] - 1):
@@ -157,7 +157,7 @@ cdef class Trees:
         const uint32_t[::1] words not None,
         int64_t n_features,
         bint zero_missing,  # whether 0 is missing, as NaN is
-        # Of equally many trees each, one after the other; they differ in the values of leaves only.
+        # Sums of equally many trees, one after the other; only the values of leaves differ.
         int32_t n_sums=1,
     ):
         from array import array
@@ -300,9 +300,9 @@ cdef int add_walked(
     const rc_trees *model, int64_t first, int64_t last, const int32_t *depths, const rc_rows *X,
     double *scores,
 ) noexcept nogil:
-    """Add the values of some trees for rows by walking; -1 if out of memory."""
+    """Add the values of some trees for rows by walking; return -1 if out of memory."""
     cdef int64_t i = 0, j, k, n, d = X.n_features
-    # As many rows at a time as do not fill the memory.
+    # Rows that are expanded at a time, at most 32 MiB.
     cdef int64_t room = max(1, min(RC_TREE_ROWS, 2**22 // max(1, d)))
     cdef double background = NAN if model.zero_missing else 0.0
     cdef rc_row x, block

@@ -32,7 +32,7 @@ cdef inline double _group_stops(
     for i in range(start, stop):
         chance = _satisfied(m, q.y[i])
         if chance > 0:
-            # The average over subsets of one more document: it is in a subset of j or it is not.
+            # Average over subsets with one more document, which is in a subset of j or not.
             passed[r + 1] = passed[r] * (1.0 - chance)
             for j in range(r, 0, -1):
                 passed[j] = (
@@ -55,7 +55,10 @@ cdef inline double _group_stops(
 
 
 cdef double _err(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Chapelle et al. (2009): a user stops at a document with chance (2^y - 1) / 2^(max y)."""
+    """Return ERR (Chapelle et al. 2009).
+
+    A user stops at a document with probability (2^y - 1) / 2^(max y).
+    """
     cdef int64_t start = 0, stop, depth = min(m.k, q.n)
     cdef double value = 0.0, left = 1.0, chance
     while start < depth:
@@ -72,7 +75,7 @@ cdef double _err(const Measure *m, const Query *q, int64_t relevant) noexcept no
 
 
 cdef double _rbp(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """Moffat and Zobel (2008): a user continues to the next document with probability x.
+    """Return RBP (Moffat and Zobel 2008): a user continues with probability x.
 
     Gains above 1 are divided by the maximum of the query.
     """

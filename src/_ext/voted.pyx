@@ -55,7 +55,7 @@ cdef int64_t _slot(
     const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity,
     int64_t *fewest,  # out, if there is no free slot: the fewest votes
 ) noexcept nogil:
-    """Slot for the current hypothesis: a free one, that with the fewest votes, or none (-1).
+    """Return the slot for the current hypothesis: free, with the fewest votes, or none (-1).
 
     The slot with the fewest votes, the youngest of ties, is replaced only by more votes.
     """
@@ -94,7 +94,7 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
         count(&m.prank.seen, predicted, rank)
         return predicted
     if not m.capped and m.progress[0] == m.capacity:
-        return -1  # needs room first
+        return -1  # the arrays must grow first
     _end_hypothesis(m)
     return prank_step(&m.prank, x, rank, m.margin, m.offset)
 
@@ -196,7 +196,7 @@ cdef class VotedModel(OnlineModel):
     def lineup(self):
         """Return the voting hypotheses, oldest first, with the current one as after a mistake.
 
-        Indices of past hypotheses, whether the current one follows them, and all votes.
+        Returns indices of past hypotheses, whether the current one follows them, and all votes.
         """
         cdef VotedState *m = &self.m
         cdef int64_t fewest = -1, displaced = m.progress[0]

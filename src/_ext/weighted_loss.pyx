@@ -48,7 +48,7 @@ cdef inline int64_t _count_below(const int64_t *tree, int64_t level) noexcept no
 cdef double _position_loss(
     SortWorkspace *work, Query *q, const Weight *w, int64_t *seen, int64_t *at, int64_t *net
 ) noexcept nogil:
-    """Sum of the weights of the pairs in the wrong order, with ties in row order.
+    """Return the sum of the weights of the pairs in the wrong order, with ties in row order.
 
     The position of a row is 1 plus the number of rows with higher labels. `net` counts, by level,
     the pairs in the wrong order in which it is the better row minus those in which it is the worse
@@ -70,7 +70,7 @@ cdef double _position_loss(
     for i in range(q.n):
         level = work.level[work.place[i]]
         better = _count_below(seen, level)
-        wrong = i - better - at[level]  # worse rows that stand before
+        wrong = i - better - at[level]  # worse rows that are ranked above
         net[level] += wrong - (before[level] - better)
         if before[level] < w.k:
             total += wrong
@@ -95,11 +95,11 @@ def position_losses(
     const double[::1] position_values,
     double[::1] values not None,
 ):
-    """Weighted ranking loss of the queries from ``first`` up to ``last``, as `count_pairs`.
+    """Write the weighted ranking loss of the queries from ``first`` up to ``last``.
 
-    A pair in the wrong order weighs 1 if the better row's position is at most ``k`` and, where
-    ``split`` is not 0, only that row is among the first ``split``; or, if ``position_values`` are
-    given, which descend, their difference.
+    Queries are given as for `count_pairs`. A pair in the wrong order weighs 1 if the better row's
+    position is at most ``k`` and, where ``split`` is not 0, only that row is among the first
+    ``split``; or, if ``position_values`` are given, which descend, their difference.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)

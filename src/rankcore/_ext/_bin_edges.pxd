@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t
 
 
 cdef inline double split(double lower, double upper) noexcept nogil:
-    """A threshold between two neighbouring values, lower <= it < upper.
+    """Return a threshold t between two neighbouring values, lower <= t < upper.
 
-    It also lies between the two once they are rounded to float32, if that can be: a model scores
-    its training rows alike in both precisions.
+    If possible, it also separates the two after rounding to float32: a model scores its training
+    rows alike in both precisions.
     """
     cdef double low = lower, high = upper, middle
     if <double> (<float> lower) > low:
@@ -22,7 +22,7 @@ cdef inline double split(double lower, double upper) noexcept nogil:
 
 
 cdef inline int64_t weight(const int64_t *counts, int64_t first, int64_t last) noexcept nogil:
-    """Rows of some values: one each if there are no counts."""
+    """Return the number of rows of some values: one each without counts."""
     cdef int64_t i, total = 0
     if counts == NULL:
         return last - first
@@ -36,7 +36,7 @@ cdef inline int64_t share(
     int64_t first, int64_t last, int64_t n_bins,
     double *cuts,  # out
 ) noexcept nogil:
-    """Cut values into at most n_bins bins of about equal counts; returns the number of cuts."""
+    """Cut values into at most n_bins bins of about equal counts; return the number of cuts."""
     cdef int64_t i = first, j, held = 0, left = weight(counts, first, last), made = 0
     while i < last:
         j = i + 1
@@ -58,11 +58,11 @@ cdef inline int64_t cut(
     int64_t max_bins,
     double *cuts,  # out
 ) noexcept nogil:
-    """Thresholds of a column, ascending; returns their number.
+    """Write the ascending thresholds of a column; return their number.
 
-    Its present values ascend, each of one row, low and high being the same; or they are groups of
-    neighbouring values, between low and high, of so many rows as counts says, with no zeros. zero
-    says whether 0 is one more value.
+    The present values ascend: one per row, with low and high the same array; or groups of
+    neighbouring values between low and high, with counts of rows, without zeros. ``zero`` is
+    whether 0 is one more value.
     """
     cdef int64_t i, made = 0, negative = 0, positive, n_negative, distinct = 0, below, above
     while negative < n and low[negative] < 0:
@@ -86,7 +86,7 @@ cdef inline int64_t cut(
             n_negative = max_bins - 1
         max_bins -= n_negative
     made = share(low, high, counts, 0, negative, n_negative, cuts)
-    if n_negative and negative and (zero or n > positive):  # two bins for three signs: none here
+    if n_negative and negative and (zero or n > positive):  # two bins for three signs leave none
         cuts[made] = split(high[negative - 1], 0.0 if zero else low[positive])
         made += 1
     if zero and n > positive:
@@ -96,7 +96,7 @@ cdef inline int64_t cut(
 
 
 cdef inline int64_t count_below(const double *cuts, int64_t n, double x) noexcept nogil:
-    """How many of the ascending thresholds are below x."""
+    """Return how many of the ascending thresholds are below x."""
     cdef int64_t low = 0, half
     while n > 0:
         half = n >> 1

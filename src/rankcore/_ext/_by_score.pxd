@@ -1,8 +1,8 @@
 # Rows of a query in the order of their scores, for measures of pairs of rows. Private.
 #
 # Queries are described by ``bounds``, (n_queries + 1,): query i has the rows bounds[i] up to
-# bounds[i + 1] of scores and labels, (n_rows,), or those that ``rows``, (n_rows,), lists there.
-# Loading and sorting a query of n rows is O(n), in 48 n bytes.
+# bounds[i + 1] of scores and labels, (n_rows,), or the entries of ``rows``, (n_rows,), in this
+# range. Loading and sorting a query of n rows is O(n), in 48 n bytes.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 
@@ -95,7 +95,7 @@ cdef inline bint sort_descending(SortWorkspace *work, const double *x, int64_t n
 cdef struct Data:
     const double *scores
     const double *labels
-    const int64_t *rows  # or NULL: the rows of a query are neighbours
+    const int64_t *rows  # or NULL: the rows of a query are contiguous
     const int64_t *bounds
     int64_t n_rows
 

@@ -1,4 +1,4 @@
-# How a kernel receives rows that rows.pyx has checked. Private.
+# Access of kernels to rows that rows.pyx has checked. Private.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 
 from rankcore.core cimport rc_rows

@@ -17,24 +17,24 @@ ctypedef struct Binned:
     const int64_t *bounds  # sparse: entries of column f at bounds[f]; NULL if dense
     const int32_t *rows  # sparse: the row of each entry, ascending within a column
     const void *codes  # bin of each entry, or of each row, column by column
-    int32_t width  # bytes a code
-    const int32_t *n_bins  # bins of a column; this very code means missing
+    int32_t width  # bytes per code
+    const int32_t *n_bins  # number of bins of a column, and its code of missing values
     const int32_t *zero_bin  # sparse: code of the rows without an entry
     const uint8_t *has_missing
 
 
 cdef inline const Binned *binned_of(object columns) except NULL:
-    """The C columns inside a ``Columns``; they live as long as it does."""
+    """Return the C columns inside a ``Columns``, which live as long as it does."""
     return <const Binned *> PyCapsule_GetPointer(columns.capsule, "rankcore.columns")
 
 
 cdef inline double stored(const rc_row *x, int64_t i) noexcept nogil:
-    """Stored value i of a row."""
+    """Return stored value i of a row."""
     return (<const float *> x.data)[i] if x.dtype == RC_FLOAT32 else (<const double *> x.data)[i]
 
 
 cdef inline int64_t find(const rc_row *x, int64_t column) noexcept nogil:
-    """Where the entries of a sparse row reach a column."""
+    """Return the position of the first entry of a sparse row at or beyond a column."""
     cdef int64_t low = 0, high = x.n, middle
     while low < high:
         middle = (low + high) >> 1
@@ -46,7 +46,7 @@ cdef inline int64_t find(const rc_row *x, int64_t column) noexcept nogil:
 
 
 cdef inline double value_at(const rc_row *x, int64_t column) noexcept nogil:
-    """The value of a row in a column."""
+    """Return the value of a row in a column."""
     cdef int64_t i
     if x.indices == NULL:
         return stored(x, column)
@@ -58,7 +58,7 @@ cdef inline void sweep(
     const double *sums, int64_t n_bins, bint has_missing,  # in: the last sum is of the missing
     double *edge, int32_t *bin, uint8_t *side,  # out: the best of the column
 ) noexcept nogil:
-    """Find the cut of maximum |edge|; among ties the highest, and side 1 for the missing."""
+    """Find the cut of maximum |edge|; ties go to the highest, and to side 1 for missing values."""
     cdef double present = 0.0, best = -1.0, above = 0.0, other
     cdef int64_t b
     edge[0] = 0.0

@@ -32,7 +32,7 @@ cdef inline int follow_cusum(rc_cusum_state *m, object params, double scale) exc
 cdef inline int32_t cusum_rival(
     const rc_cusum_state *m, int32_t predicted, int32_t rank
 ) noexcept nogil:
-    """The rank that the true one is moved away from: the best by score plus margin."""
+    """Return the rival of the true rank: the best rank by score plus margin."""
     cdef int32_t r
     cdef double *scores = m.scores + m.n_ranks
     if m.margin == 0:
@@ -46,9 +46,9 @@ cdef inline int32_t cusum_rival(
 cdef inline double cusum_step(
     const rc_cusum_state *m, double squared_length, int32_t rank, int32_t rival, double weight
 ) noexcept nogil:
-    """Signed length of the step of the tasks between the true rank and its rival; NaN if none.
+    """Return the signed step of the tasks between the true rank and its rival; NaN if none.
 
-    ``squared_length`` is that of the example, without the constant that stands for the thresholds.
+    ``squared_length`` is that of the example, without the constant that represents the thresholds.
     ``weight`` is that of the example: it multiplies the perceptron's step, and C.
     """
     cdef int32_t off = rank - rival if rank > rival else rival - rank
@@ -57,7 +57,7 @@ cdef inline double cusum_step(
     if m.update == RC_UPDATE_PERCEPTRON:
         return sign * weight
     deficit = m.delta * (1 if m.zero_one else off) - (m.scores[rank] - m.scores[rival])
-    if deficit <= 0.0:  # a rival within the margin, but beaten by the loss already
+    if deficit <= 0.0:  # a rival within the margin, but without loss
         return 0.0
     norm = off * (squared_length + m.scale)
     if norm - norm != 0:

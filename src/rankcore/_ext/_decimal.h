@@ -1,7 +1,7 @@
 /* Conversion of decimal text to the nearest double, for readers of large files. Private.
  *
- * Text ends in a newline: every scan stops there, so none checks for the end. Digits are
- * taken eight at a time, since their number is what a branch would guess wrong.
+ * Text ends in a newline, where every scan stops without a check for the end. Digits are read
+ * eight at a time, since a branch on their number would be mispredicted.
  *
  * The value is exact by one rounding where 53 bits and 22 powers of ten suffice (W. D. Clinger,
  * "How to read floating point numbers accurately", PLDI 1990), otherwise by a product with a power
@@ -41,7 +41,7 @@ enum {
 
 static inline int rc_is_digit_(unsigned char c) { return (unsigned char)(c - '0') < 10; }
 
-/* Compilers make one load of it where the byte order allows. */
+/* Loads eight bytes, the first lowest: one instruction where the byte order allows. */
 static inline uint64_t rc_load_(const unsigned char *p)
 {
     return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
@@ -49,7 +49,7 @@ static inline uint64_t rc_load_(const unsigned char *p)
            (uint64_t)p[7] << 56;
 }
 
-/* Zero bits below the lowest set one; x is not 0. */
+/* Counts the zero bits below the lowest set one; x is not 0. */
 static inline int rc_low_zeros_(uint64_t x)
 {
 #if defined(__GNUC__)
@@ -66,7 +66,7 @@ static inline int rc_low_zeros_(uint64_t x)
 #endif
 }
 
-/* Zero bits above the highest set one; x is not 0. */
+/* Counts the zero bits above the highest set one; x is not 0. */
 static inline int rc_high_zeros_(uint64_t x)
 {
 #if defined(__GNUC__)
@@ -83,7 +83,7 @@ static inline int rc_high_zeros_(uint64_t x)
 #endif
 }
 
-/* The 128-bit product's high word; the low one goes to *low. */
+/* Returns the high word of a 128-bit product, and writes the low one to *low. */
 static inline uint64_t rc_product_(uint64_t a, uint64_t b, uint64_t *low)
 {
 #if defined(__SIZEOF_INT128__)
@@ -105,7 +105,7 @@ static inline uint64_t rc_product_(uint64_t a, uint64_t b, uint64_t *low)
 #endif
 }
 
-/* The number that the leading digits of eight bytes write, and how many digits they are. */
+/* Returns the number that the leading digits of eight bytes write, and counts these digits. */
 static inline uint32_t rc_eight_(uint64_t bytes, int *n_digits)
 {
     uint64_t x = bytes ^ 0x3030303030303030u; /* a digit's byte becomes 0 .. 9 */
@@ -123,7 +123,7 @@ static inline uint32_t rc_eight_(uint64_t bytes, int *n_digits)
                       32);
 }
 
-/* `number` followed by the digits at *at, modulo 2^64. */
+/* Appends the digits at *at to `number`, modulo 2^64. */
 static inline uint64_t rc_digits_(const unsigned char **at, const unsigned char *stop,
                                   uint64_t number)
 {
@@ -141,7 +141,7 @@ static inline uint64_t rc_digits_(const unsigned char **at, const unsigned char 
     return number;
 }
 
-/* The same digit by digit: faster for a few digits whose number a branch guesses right. */
+/* The same digit by digit: faster for few digits, whose number is predictable. */
 static inline uint64_t rc_few_digits_(const unsigned char **at, uint64_t number)
 {
     const unsigned char *p = *at;
@@ -151,7 +151,7 @@ static inline uint64_t rc_few_digits_(const unsigned char **at, uint64_t number)
     return number;
 }
 
-/* The whole number at *at, which moves past it; -1 if it has 20 digits or does not fit. */
+/* Reads the whole number at *at and moves past it; -1 if it has 20 digits or does not fit. */
 static inline int64_t rc_whole(const unsigned char **at)
 {
     const unsigned char *start = *at;
@@ -159,7 +159,7 @@ static inline int64_t rc_whole(const unsigned char **at)
     return *at - start > 19 || number > INT64_MAX ? -1 : (int64_t)number;
 }
 
-/* The double nearest to significand * 10^exponent. */
+/* Writes the double nearest to significand * 10^exponent; returns its kind. */
 static inline int rc_nearest_(uint64_t significand, int64_t exponent, const uint64_t *powers,
                               double *value)
 {
@@ -207,7 +207,7 @@ static inline int rc_nearest_(uint64_t significand, int64_t exponent, const uint
     return RC_DECIMAL_FINITE;
 }
 
-/* More than 19 digits, from `digits` on, perhaps with a point among them. */
+/* Reads a number of more than 19 digits, from `digits` on, perhaps with a point among them. */
 static inline int rc_long_decimal_(const unsigned char *digits, int64_t exponent,
                                    const uint64_t *powers, double *value)
 {
@@ -257,7 +257,7 @@ static inline double rc_infinity_(void)
     return value;
 }
 
-/* A number given by name, at p after its sign. */
+/* Reads nan, inf or infinity, at p after its sign. */
 static inline int rc_named_(const unsigned char **at, const unsigned char *p, int negative,
                             double *value)
 {

@@ -32,7 +32,7 @@ static inline const uint64_t *rc_ten_(const uint64_t *tens, int k)
     return tens + 2 * (k - RC_TEN_MIN);
 }
 
-/* The leading 64 bits of a product with a power of ten; the last says whether others are set. */
+/* Returns the leading 64 bits of a product with a power of ten; the last is set if any below is. */
 static inline uint64_t rc_to_odd_(const uint64_t *ten, uint64_t x)
 {
     uint64_t low, middle, high;
@@ -43,7 +43,7 @@ static inline uint64_t rc_to_odd_(const uint64_t *ten, uint64_t x)
     return high | (middle > 1);
 }
 
-/* The shortest digits of fraction * 2^binary; returns them, the power of ten goes to *exponent. */
+/* Returns the shortest digits of fraction * 2^binary, and writes their power of ten. */
 static inline uint64_t rc_shortest_(uint64_t fraction, int binary, int closer_below,
                                     const uint64_t *tens, int *exponent)
 {
@@ -51,7 +51,7 @@ static inline uint64_t rc_shortest_(uint64_t fraction, int binary, int closer_be
     const int k = (binary * 1262611 - (closer_below ? 524031 : 0)) >> 22;
     const int shift = binary + rc_log2_of_ten_(-k) + 1;
     const uint64_t *ten = rc_ten_(tens, -k);
-    /* Four times the lower end of what reads back, the number, and the upper end. */
+    /* Four times the number, and the bounds of what reads back as the number. */
     const uint64_t low =
         rc_to_odd_(ten, (4 * fraction - 2 + (uint64_t)closer_below) << shift) + (uint64_t)odd;
     const uint64_t value = rc_to_odd_(ten, (4 * fraction) << shift);
@@ -75,7 +75,8 @@ static inline uint64_t rc_shortest_(uint64_t fraction, int binary, int closer_be
     return digits + (value > 4 * digits + 2 || (value == 4 * digits + 2 && (digits & 1)));
 }
 
-/* Nine digits of fraction * 2^binary, where the fraction has 24 bits or fewer and is not 0. */
+/* Returns nine digits of fraction * 2^binary, where the fraction has 24 bits or fewer and is not 0.
+ */
 static inline uint64_t rc_nine_(uint64_t fraction, int binary, const uint64_t *tens, int *exponent)
 {
     const int zeros = rc_high_zeros_(fraction);
@@ -111,11 +112,11 @@ static const char rc_pairs_[] = "00010203040506070809101112131415161718192021222
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
 
-/* The digits of a number, of which there are n, to `to`. */
+/* Writes the n digits of a number to `to`. */
 static inline void rc_put_digits_(char *to, uint64_t number, int n)
 {
     uint32_t rest, four;
-    /* Eight at a time, whose divisions do not wait for each other. */
+    /* Eight at a time, with divisions that do not wait for each other. */
     while (n > 8) {
         n -= 8;
         rest = (uint32_t)(number % 100000000);
@@ -164,7 +165,7 @@ static inline int rc_n_digits_(uint64_t number)
     return n + (number >= tens[n]);
 }
 
-/* A whole number that is not negative; returns the end of its text. */
+/* Writes a non-negative whole number; returns the end of its text. */
 static inline char *rc_put_whole(char *to, uint64_t number)
 {
     const int n = rc_n_digits_(number);
@@ -182,7 +183,7 @@ static inline char *rc_put_exponent_(char *to, int exponent)
     return rc_put_whole(to, (uint64_t)size);
 }
 
-/* digits * 10^exponent, with an exponent below 10^-4 and from 10^most on. */
+/* Writes digits * 10^exponent, with an exponent below 10^-4 and from 10^most on. */
 static inline char *rc_put_decimal_(char *to, uint64_t digits, int exponent, int most)
 {
     int n, point;
@@ -214,7 +215,7 @@ static inline char *rc_put_decimal_(char *to, uint64_t digits, int exponent, int
     return to + n + 1;
 }
 
-/* A finite double as repr writes it, without a ".0" at the end; returns the end of its text. */
+/* Writes a finite double as repr does, without a ".0" at the end; returns the end of its text. */
 static inline char *rc_put_double(char *to, double value, const uint64_t *tens)
 {
     uint64_t bits, fraction;
@@ -234,7 +235,7 @@ static inline char *rc_put_double(char *to, double value, const uint64_t *tens)
     return rc_put_decimal_(to, bits, exponent, RC_DOUBLE_FIXED);
 }
 
-/* A finite float as "%.9g" writes it; returns the end of its text. */
+/* Writes a finite float as "%.9g" does; returns the end of its text. */
 static inline char *rc_put_float(char *to, float value, const uint64_t *tens)
 {
     uint64_t digits;

@@ -1,7 +1,7 @@
 /* Numbers in vector lanes, and sums of listed rows. Private.
  *
- * Sums are formed in the order documented here and in rankcore.h, so that a model is the same to
- * the bit on every CPU: lanes hold separate partial sums.
+ * Sums are formed in the order documented here and in rankcore.h, so that a model is
+ * bit-identical on every CPU: lanes hold separate partial sums.
  */
 #ifndef RANKCORE_DOCS_H
 #define RANKCORE_DOCS_H

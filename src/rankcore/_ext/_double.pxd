@@ -1,6 +1,6 @@
 # Sums of float64 numbers to twice their precision (Dekker 1971). Private.
 #
-# They count on each operation being rounded on its own: no contraction, no -ffast-math.
+# They require that each operation is rounded separately: no contraction, no -ffast-math.
 
 
 cdef struct Double:
@@ -9,7 +9,7 @@ cdef struct Double:
 
 
 cdef inline void add(Double *total, double x) noexcept nogil:
-    """Add x; the error of the rounded sum is kept."""
+    """Add x, and keep the error of the rounded sum."""
     cdef double s = total.high + x
     cdef double shown = s - total.high
     cdef double error = (total.high - (s - shown)) + (x - shown) + total.low
@@ -18,7 +18,7 @@ cdef inline void add(Double *total, double x) noexcept nogil:
 
 
 cdef inline void add_product(Double *total, double x, double y) noexcept nogil:
-    """Add x y, as the rounded product and its error; both below 1e300."""
+    """Add x y, as the rounded product and its error; |x| and |y| are below 1e300."""
     cdef double product = x * y
     cdef double a = 134217729.0 * x, b = 134217729.0 * y
     cdef double x_high = a - (a - x), y_high = b - (b - y)

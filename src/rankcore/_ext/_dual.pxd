@@ -3,7 +3,7 @@
 # A learner has one or more outputs f_j(x), each the sum of coefs[j, i] * K(x, support vector
 # slots[j, i]) over its list. Lists ascend by slot, so that an output is summed in one order. All
 # outputs share the pool: a kernel value is computed once. A support vector that leaves the pool
-# makes its slot free for the one that comes, so that there are no holes.
+# frees its slot for the next one, so that there are no holes.
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
@@ -43,12 +43,12 @@ cdef enum:
     NORMA
     PROJECTRON
 
-# Places in `book`.
+# Indices of the counters in `book`.
 cdef enum:
     N_SUPPORT  # support vectors
     STORED  # values of sparse support vectors, those of removed ones included
-    JOINED  # how often one has joined
-    FIRST  # number of the next example that is new
+    JOINED  # support vectors that have joined so far
+    FIRST  # number of the next new example
     UPDATES  # outputs changed, over all examples
     BOOK_SIZE
 
@@ -56,13 +56,13 @@ cdef enum:
 cdef struct Dual:
     rc_kernel kernel
     rc_support pool
-    # The pool's arrays, to write to: one entry a slot, values of sparse vectors aside.
+    # Writable arrays of the pool: one entry per slot, except values of sparse vectors.
     void *data
     int32_t *indices
     int64_t *starts
     int64_t *lengths
     double *norms
-    double *diagonal  # kernel with itself
+    double *diagonal  # kernel value of each vector with itself
     const rc_units *units  # of rows, or NULL to take them as they are
     int64_t *support  # number of the example
     int64_t *born  # how many had joined before
@@ -83,7 +83,7 @@ cdef struct Dual:
     double tolerance
     double *gram  # forgetron: capacity * capacity, or NULL
     double *inverse  # projectron: the same, of the inverse of the Gram matrix, or NULL
-    double *damage  # forgetron: what removals have cost so far
+    double *damage  # forgetron: cost of all removals so far
     double *scratch  # capacity
     uint64_t seed
     # Examples of this call.
@@ -92,9 +92,9 @@ cdef struct Dual:
     rc_block block
     double *values  # kernel values of the block's rows, stride apart; with ``kept`` of one row
     int64_t stride
-    # If no coefficient of a known support vector can change in the block: the sums of what the
-    # lists had at its beginning, for each row and output, and how much that is. Values are then of
-    # those that join alone.
+    # If no coefficient of an earlier support vector can change in the block: sums over the lists
+    # at its beginning, for each row and output, and their lengths. Kernel values are then needed
+    # of joining vectors only.
     double *sums  # four lines for each tile of rows and output, see rc_block_sums; or NULL
     int64_t *summed  # entries for each output; then room for two for each
     double *room  # what rc_block_sums needs
@@ -111,7 +111,7 @@ cdef struct Dual:
 
 
 cdef inline double dual_output(const Dual *m, int64_t row, int32_t j) noexcept nogil:
-    """Output j of a row of the block."""
+    """Return output j of a row of the block."""
     cdef int64_t at = j * m.list_capacity, s
     cdef double sums[4]
     if m.sums != NULL:
@@ -126,7 +126,7 @@ cdef inline double dual_output(const Dual *m, int64_t row, int32_t j) noexcept n
 
 
 cdef inline void begin_block(Dual *m, const uint8_t *wanted) noexcept nogil:
-    """Make the sums, before the first output of a block; ``wanted`` as in `rc_block_sums`."""
+    """Compute the sums before the first output of a block; ``wanted`` as in `rc_block_sums`."""
     cdef rc_lists lists
     cdef int32_t j
     if m.sums == NULL or m.n_summed < 0:
@@ -146,7 +146,7 @@ cdef inline void begin_block(Dual *m, const uint8_t *wanted) noexcept nogil:
 
 
 cdef inline void begin_row(Dual *m) noexcept nogil:
-    """Look up kept kernel values of the present row, before its first output."""
+    """Look up kept kernel values of the current row, before its first output."""
     cdef int64_t n = m.block.rows.n_rows, row = m.position, following = row
     if m.kept == NULL:
         return
@@ -159,7 +159,7 @@ cdef inline void begin_row(Dual *m) noexcept nogil:
 
 
 cdef inline double dual_self(const Dual *m, int64_t row) noexcept nogil:
-    """The kernel of a row of the block with itself."""
+    """Return the kernel value of a row of the block with itself."""
     cdef double norm
     if m.kept != NULL:
         return m.kept[m.block.which[row] * (m.block.rows.n_rows + 1)]
@@ -170,7 +170,7 @@ cdef inline double dual_self(const Dual *m, int64_t row) noexcept nogil:
 
 
 cdef inline int64_t list_place(const Dual *m, int32_t j, int64_t slot) noexcept nogil:
-    """First place in the list of output j that is not before the slot."""
+    """Return the first place in the list of output j that is not before the slot."""
     cdef const int32_t *slots = m.slots + j * m.list_capacity
     cdef int64_t low = 0, high = m.sizes[j], middle
     if high == 0 or slots[high - 1] < slot:
@@ -243,15 +243,15 @@ cdef inline int64_t oldest(const Dual *m) noexcept nogil:
 
 
 cdef inline int64_t drawn(const Dual *m) noexcept nogil:
-    """A slot drawn uniformly, from a stream of the seed and of how many have joined."""
+    """Return a slot drawn uniformly, by the seed and the number of vectors that have joined."""
     cdef uint64_t state = rc_stream(m.seed, <uint64_t> m.book[JOINED])
     return rc_below(&state, <uint32_t> m.book[N_SUPPORT])
 
 
 cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
-    """The slot of minimum coefficients times length, the oldest of ties; -1 for the row itself.
+    """Return the slot with the minimum of coefficients times length; -1 for the row itself.
 
-    ``own`` is the square of that product for the row that is to join.
+    ``own`` is the square of that product for the joining row. Ties go to the oldest slot.
     """
     cdef int64_t s, i, found = -1
     cdef int32_t j
@@ -272,7 +272,7 @@ cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
 
 
 cdef inline double forgetron_factor(Dual *m, int64_t row, int64_t leaving) noexcept nogil:
-    """Largest factor at which removing a slot keeps the damage within its bound.
+    """Return the largest factor at which removing a slot keeps the damage within its bound.
 
     Removal of coefficients a_j from outputs f_j that were multiplied by p costs, in the square of
     their distance from any competitor, at most damage(p) = sum over j of
@@ -299,7 +299,7 @@ cdef inline double forgetron_factor(Dual *m, int64_t row, int64_t leaving) noexc
 
 
 cdef inline int64_t make_place(Dual *m, int64_t row) noexcept nogil:
-    """A slot for a row that joins; -1 if it is the one that leaves."""
+    """Return a free slot for a joining row, or -1 if the row itself is evicted."""
     cdef int64_t slot = m.book[N_SUPPORT], number, at
     cdef int32_t j
     cdef double own = 0.0, factor
@@ -345,7 +345,7 @@ cdef inline void store(Dual *m, rc_row x, int64_t slot) noexcept nogil:
     """Copy a row into the pool."""
     cdef int64_t i, at, d = m.pool.n_features
     cdef bint single = m.pool.dtype == RC_FLOAT32
-    if m.pool.data == NULL:  # kernel values are all that there is
+    if m.pool.data == NULL:  # a precomputed kernel has no vectors
         return
     if m.pool.starts != NULL:
         at = m.book[STORED]
@@ -388,7 +388,7 @@ cdef inline void join(Dual *m, rc_row x, int64_t row, int64_t slot) noexcept nog
             value = m.values[row * m.stride + s] if s != slot else m.diagonal[slot]
             m.gram[slot * m.capacity + s] = m.gram[s * m.capacity + slot] = value
     if m.kept != NULL:
-        pass  # later rows look it up
+        pass  # later rows look up its kernel values
     elif m.among != NULL:
         for i in range(row + 1, m.block.n):
             m.values[i * m.stride + slot] = m.among[i * m.block.n + row]
@@ -449,7 +449,7 @@ cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
                 for s in range(n):
                     list_add(m, j, s, m.change[j] * m.scratch[s], m.late[j] * m.scratch[s])
         return True
-    if n == 0 and own <= 0.0:  # a row without length: it would never count
+    if n == 0 and own <= 0.0:  # a row without length would contribute nothing
         return True
     extend_inverse(m.inverse, m.capacity, n, m.scratch, distance)
     return False
@@ -462,7 +462,7 @@ cdef inline void absorb(Dual *m, rc_row x) noexcept nogil:
 
 
 cdef inline void age(Dual *m) noexcept nogil:
-    """Shrink the coefficients, if the policy does at every example."""
+    """Shrink the coefficients, if the policy shrinks them at every example."""
     if m.policy == NORMA and m.budget >= 0 and m.decay > 0.0:
         shrink(m, 1.0 - m.decay)
 

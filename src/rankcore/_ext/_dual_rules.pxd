@@ -83,7 +83,7 @@ cdef inline int32_t cusum_weighted(
     for j in range(tasks):
         step = dual_output(dual, row, j) - rule.thresholds[j]
         rule.scores[j + 1] = rule.scores[j] + step
-    # Any overflow on the way is still there in the last sum.
+    # An overflow of any partial sum is still visible in the last sum.
     if rule.scores[tasks] - rule.scores[tasks] != 0 or not 0 <= rank < rule.n_ranks:
         return -1
     forget_changes(dual, t)
@@ -132,7 +132,7 @@ cdef struct OAPRule:
 cdef inline int32_t _member_update(
     OAPRule *m, int32_t j, int32_t rank, double own, int64_t times
 ) noexcept nogil:
-    """Let a member take the present row a number of times; the sum of its steps."""
+    """Let a member learn the current row a number of times; return the sum of its steps."""
     cdef Dual *dual = m.dual
     cdef int32_t tasks = m.n_ranks - 1, predicted, change, total = 0
     cdef int64_t _again

@@ -8,7 +8,7 @@
 /* glibc's headers define what _clones.h requires, so they come first. */
 #include "rankcore_vectors.h"
 
-/* Whether no number is NaN or infinite: these have every bit of the exponent set. */
+/* Returns whether no number is NaN or infinite: these have every bit of the exponent set. */
 RC_CLONES_ static int rc_all_finite(const double *x, int64_t n)
 {
     const uint64_t exponent = UINT64_C(0x7ff0000000000000);

@@ -1,4 +1,4 @@
-# Losses of all pairs of a query whose levels differ, without the pairs, for pair_loss. Private.
+# Losses of all pairs of a query whose levels differ, without enumeration, for pair_loss. Private.
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
@@ -7,16 +7,16 @@ from rankcore._ext._query_room cimport Room, sort_places
 
 
 cdef struct Graded:
-    # One query. Its documents have places, in which they come.
+    # One query. Arrays are by place, the index of a document within the query.
     const uint32_t *levels
     const double *weights  # NULL: all weigh 1
     uint32_t *order  # places by the scores of the last evaluation, descending
     int64_t n, n_levels
-    double step  # by which all pairs are multiplied
+    double step  # factor of all pairs
 
 
 cdef inline void _line_up(Room *room, const Graded *query, const double *score) noexcept nogil:
-    """Copy scores, levels and weights in order: down the scores, and behind that up, mirrored."""
+    """Copy scores, levels and weights in descending order of scores, then their mirror image."""
     cdef int64_t k, back
     cdef uint32_t place, top = <uint32_t> (query.n_levels - 1)
     for k in range(query.n):
@@ -35,7 +35,7 @@ cdef inline void sum_graded(
     const double *margins, const double *factors, int64_t n_margins,
     double *slopes, double *curvatures, double *sums,  # out
 ) noexcept nogil:
-    """The loss and its derivatives by the scores; brings the order up to date."""
+    """Compute the loss and its derivatives by the scores; update the order."""
     cdef int64_t n = query.n, k, m, i
     cdef double factor, unused
     memset(slopes, 0, n * sizeof(double))
@@ -65,7 +65,7 @@ cdef inline void curve_graded(
     const double *margins, const double *factors, int64_t n_margins,
     const double *curvatures, double *out,
 ) noexcept nogil:
-    """Second derivatives times a vector."""
+    """Multiply a vector by the second derivatives."""
     cdef int64_t n = query.n, k, m
     cdef double factor
     _line_up(room, query, score)
@@ -93,10 +93,10 @@ cdef inline void curve_graded_rows(
     const double *margins, const double *factors, int64_t n_margins,
     const double *curvatures, double *out,
 ) noexcept nogil:
-    """Second derivatives times all columns of the query's rows, which are `width` values each."""
+    """Multiply all columns of the query's rows, of `width` values, by the second derivatives."""
     cdef int64_t n = query.n, k, f, m
     cdef double factor
-    cdef uint32_t *mirrored = <uint32_t *> room.key  # the order from the other end
+    cdef uint32_t *mirrored = <uint32_t *> room.key  # the order reversed
     _line_up(room, query, score)
     for k in range(n):
         mirrored[k] = query.order[n - 1 - k]

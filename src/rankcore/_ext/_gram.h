@@ -92,9 +92,9 @@ static void rc_mirror_panel(double *G, int64_t p, int64_t n_padded)
                 G[j * n_padded + i] = G[i * n_padded + j];
 }
 
-/* The first document from j on with a lower label that exceeds `score` or is within the margin
- * of it; n_padded if there is none. Adds to `passed` the number of documents with a lower label
- * before it. Scores and labels are padded, the labels with +inf. */
+/* Returns the first document from j on with a lower label whose score exceeds `score` or is within
+ * the margin of it; n_padded if there is none. Adds to `passed` the number of documents with a
+ * lower label before it. Scores and labels are padded, the labels with +inf. */
 RC_INLINE_ int64_t rc_next_violation_(const double *scores, const double *labels, int64_t j,
                                       int64_t n_padded, double score, double label, double margin,
                                       int64_t *passed)
@@ -172,8 +172,8 @@ typedef struct rc_gram_visit {
     int64_t run;
     int64_t right;
     int64_t mistakes;   /* in this visit */
-    double judge_above; /* successes beyond which a hypothesis is not ended here ... */
-    int32_t judged;     /* ... but for the present one, if this is set */
+    double judge_above; /* a hypothesis with more successes is first judged by the caller */
+    int32_t judged;     /* whether the current hypothesis was judged */
     rc_ahead gram_ahead;
     rc_ahead rows_ahead;
 } rc_gram_visit;
@@ -220,7 +220,7 @@ RC_CLONES_ static int64_t rc_gram_batch(rc_gram_visit *visit, const int32_t *win
                                         const int32_t *losers, const double *steps, double eta,
                                         int64_t at, int64_t stop)
 {
-    rc_gram_visit v = *visit; /* no store to scores can be taken for a change of a counter */
+    rc_gram_visit v = *visit; /* a copy: stores to scores cannot alias its counters */
     for (;;) {
         const int64_t from = at;
         while (at < stop && v.scores[winners[at]] - v.scores[losers[at]] > v.margin)

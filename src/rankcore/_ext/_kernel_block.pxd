@@ -65,7 +65,7 @@ cdef extern from "_kernel_values.h" nogil:
 
 
 cdef inline int64_t padded(int64_t n) noexcept nogil:
-    """Rows of whole tiles."""
+    """Round a number of rows up to whole tiles."""
     return (n + RC_ROWS_ - 1) // RC_ROWS_ * RC_ROWS_
 
 
@@ -83,10 +83,12 @@ cdef inline int new_block(
     rc_block *block, const rc_rows *rows, const int32_t *order, int64_t start, int64_t stop,
     bint dense, const rc_units *units,
 ) noexcept nogil:
-    """Describe the rows at positions start .. stop - 1 of an order (or NULL); -1 if out of memory.
+    """Describe the rows at positions start .. stop - 1 of an order; return -1 if out of memory.
+
+    The order may be NULL.
 
     Positions and the rows of the order were checked. ``units`` are those of dense support vectors,
-    or NULL. `free_block` also if this fails.
+    or NULL. Call `free_block` even if this fails.
     """
     cdef int64_t i, n = stop - start, width = padded(n), stored = 0, most = 0
     cdef int64_t *which = <int64_t *> malloc(width * sizeof(int64_t))

@@ -3,7 +3,7 @@
  * Rows are grouped in tiles of RC_ROWS_: the values of a column in the rows of a tile are
  * contiguous, so that a value of a support vector is multiplied by all of them at once. Each lane
  * sums its products column by column, independently of other lanes. An inner product is therefore
- * the same to the bit for any division of rows into tiles and blocks, dense or sparse, on every
+ * bit-identical for any division of rows into tiles and blocks, dense or sparse, on every
  * CPU; products with zeros that are not stored would add nothing.
  */
 #ifndef RANKCORE_KERNEL_VALUES_H
@@ -42,7 +42,7 @@ typedef int64_t rc_bits8_;
 /* A pool of support vectors: dense (`starts` NULL; vector s at s * n_features), or sparse (vector s
  * has `lengths[s]` values from `starts[s]` on). */
 typedef struct rc_support {
-    const void *data; /* double or float, as dtype says */
+    const void *data; /* double or float, by dtype */
     const int32_t *indices;
     const int64_t *starts;
     const int64_t *lengths;
@@ -56,7 +56,7 @@ typedef struct rc_support {
  * With `units`, support vectors are dense, and rows are standardized first. */
 typedef struct rc_block {
     const rc_rows *rows;
-    const int64_t *which; /* numbers of the rows */
+    const int64_t *which; /* indices of the rows */
     int64_t n;
     const rc_units *units; /* NULL: rows are taken as they are */
     double *standardized;  /* a row in these units */
@@ -341,7 +341,8 @@ RC_INLINE_ void rc_sparse_values_(const int form, const rc_kernel *kernel, const
 
 /* ------------------------------------------------------------------------ for the learners */
 
-/* Squared length of a row, column by column: equal to its inner product with itself, to the bit. */
+/* Returns the squared length of a row, column by column: equal to its inner product with itself, to
+ * the bit. */
 static inline double rc_row_norm(rc_row x) { return rc_norm2(x); }
 
 /* Prepares a block: the squared lengths of its rows, and its tiles if the support vectors are
@@ -413,7 +414,7 @@ static inline void rc_dual_add(const int32_t *slots, const double *coefs, int64_
     s1 = sums[1];
     s2 = sums[2];
     s3 = sums[3];
-    /* Slots ascend: that many that are so far apart are all between the two. */
+    /* Slots ascend: a range as long as the number of entries has every slot. */
     if (i < last && slots[last - 1] - slots[i] == last - 1 - i) {
         const double *v = values + slots[i] - i;
 #if defined(__GNUC__)
@@ -449,7 +450,8 @@ static inline void rc_dual_add(const int32_t *slots, const double *coefs, int64_
         sums[i % 4] += coefs[i] * values[slots[i]];
 }
 
-/* The sum of a list's coefficients times kernel values, to which some entries were added. O(n). */
+/* Returns the sum of a list's coefficients times kernel values, to which some entries were added.
+ * O(n). */
 static inline double rc_dual_rest(const int32_t *slots, const double *coefs, int64_t first,
                                   int64_t n, const double *values, const double *sums)
 {
@@ -459,7 +461,7 @@ static inline double rc_dual_rest(const int32_t *slots, const double *coefs, int
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* The sum of coefficients times the kernel values in their places. O(n). */
+/* Returns the sum of coefficients times the kernel values in their places. O(n). */
 static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int64_t n,
                                  const double *values)
 {
@@ -468,7 +470,7 @@ static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int6
 }
 
 /* Copies the kept kernel values of a row with n support vectors, in the order of their slots, and
- * fetches the row that comes next: in that order, no line of cache is predictable for the CPU. */
+ * fetches the row that comes next: the CPU cannot predict cache lines in that order. */
 static inline void rc_copy_kept(const double *row, const int64_t *support, int64_t n,
                                 const double *next, int64_t n_rows, double *values)
 {
@@ -528,7 +530,7 @@ RC_INLINE_ void rc_add_lines_(const int32_t *slots, const double *coefs, int64_t
 #undef RC_PRODUCT_
 }
 
-/* Slots whose lines with a tile are in the nearer caches together. */
+/* Slots of a chunk: their lines with a tile fit into the nearer caches. */
 #define RC_SUMMED_SLOTS 1024
 
 /* Adds the entries places[2 * j] .. places[2 * j + 1] - 1 of each list j, see `rc_block_sums`. */
@@ -550,10 +552,10 @@ RC_CLONES_ static void rc_add_lists_(const rc_lists *lists, const int64_t *place
 
 /* Sums of all entries of the lists, for each row of a block and each list: entry e of list j adds
  * to line e % 4 of the four lines of the row's tile and of the list, which begin at
- * (tile * lists->n + j) * 4 * RC_ROWS_ and must be zero. `wanted` (or NULL) says of each tile which
- * lists one of its rows needs them of. `values` has room for RC_SUMMED_SLOTS for each row of whole
- * tiles, `places` for two for each list. All tiles are through with the slots of a chunk before the
- * next, so that nothing but the sums outlives it. O(rows * values of the support vectors +
+ * (tile * lists->n + j) * 4 * RC_ROWS_ and must be zero. `wanted` (or NULL) marks for each tile the
+ * lists that one of its rows needs. `values` has room for RC_SUMMED_SLOTS for each row of whole
+ * tiles, `places` for two for each list. All tiles finish the slots of a chunk before the next, so
+ * that only the sums outlive it. O(rows * values of the support vectors +
  * entries). */
 static inline void rc_block_sums(const rc_kernel *kernel, const rc_support *pool,
                                  const rc_block *block, int64_t n_support, const rc_lists *lists,
@@ -562,7 +564,7 @@ static inline void rc_block_sums(const rc_kernel *kernel, const rc_support *pool
 {
     const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
     int64_t chunk, j;
-    if (lists->n == 1 && lists->sizes[0] == n_support) { /* no list but one, of every slot */
+    if (lists->n == 1 && lists->sizes[0] == n_support) { /* one list, of every slot */
         rc_block_whole_sums_(kernel, pool, block, n_support, lists->coefs, sums);
         return;
     }

@@ -1,7 +1,7 @@
 /* Many PRanks in vector lanes: draws, scores and updates. Private.
  *
  * Lane j of column f is at f * width + j, lane j of threshold r at r * width + j. The width is a
- * multiple of 4, or 1 where it says so. Each lane is equal to a single PRank to the bit: its score
+ * multiple of 4, or 1 where noted. Each lane is bit-identical to a single PRank: its score
  * is summed in the order of rc_dot, and zeros are added to a lane that does not learn, which
  * changes no number (no weight is ever -0).
  *
@@ -45,7 +45,7 @@ typedef int64_t rc_mask_;
 
 /* ------------------------------------------------------------------------ draws */
 
-/* rc_draws_, to call from elsewhere. */
+/* rc_draws_ as a function for other modules. */
 RC_CLONES_ static int64_t rc_lane_draws(uint64_t seed, int64_t t, int64_t first, int64_t n,
                                         const uint64_t *cumulative, int64_t n_cumulative,
                                         uint64_t *draws, int64_t *times)
@@ -120,7 +120,7 @@ RC_LANES_(rc_unit_, rc_unit_scores_, rc_unit_axpys_)
 RC_LANES_(rc_line_, rc_line_scores_, rc_line_axpys_)
 #undef RC_LANES_
 
-/* Scores of n lanes; a line of cache at a time, and what is left. */
+/* Writes the scores of n lanes, a cache line at a time, then the rest. */
 RC_INLINE_ void rc_scores_(rc_row x, int64_t n, const double *weights, int64_t width,
                            double *scores)
 {
@@ -143,7 +143,7 @@ RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t w
 
 /* ------------------------------------------------------------------------ learning */
 
-/* PRanks side by side while they learn. Arrays of lanes unless they say more. */
+/* PRanks side by side while they learn. Arrays have one entry per lane unless noted. */
 typedef struct rc_lanes {
     double *weights;       /* of every column */
     double *weight_sums;   /* the same, or NULL: sum of changes times examples taken before, or
@@ -212,8 +212,8 @@ RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
     return RC_ANY_(overflow) ? -1 : n_moving;
 }
 
-/* Moves threshold r of the lanes whose thresholds move, as move_thresholds in _prank.pxd does; the
- * sum of the steps. */
+/* Moves threshold r of the lanes whose thresholds move, as move_thresholds in _prank.pxd does;
+ * returns the sum of the steps. */
 RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_moving, int32_t r, const int above)
 {
     const rc_mask_ ties = (rc_mask_){0} - m.ties_err;
@@ -266,7 +266,7 @@ RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_moving, dou
 static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64_t n, int64_t width)
 {
     double sum = 0.0;
-    volatile double kept; /* so that the reads are not optimised away */
+    volatile double kept; /* prevents that the reads are optimised away */
     int64_t i, j;
     for (i = 0; i < n_columns; i++)
         for (j = 0; j < n; j += 8)
@@ -385,7 +385,7 @@ RC_INLINE_ int64_t rc_lesson_(rc_lanes m, const rc_lesson *l)
  * or the first position that could not be learned, which is then partly learned. */
 RC_CLONES_ static int64_t rc_lane_learn(const rc_lanes *lanes, const rc_lesson *lesson)
 {
-    rc_lanes m = *lanes; /* here no store can be taken for a change of a pointer */
+    rc_lanes m = *lanes; /* a copy: stores cannot alias its pointers */
     if (m.n == 8 && m.width == 8) {
         m.n = m.width = 8; /* a constant: all loops over lanes are unrolled */
         return rc_lesson_(m, lesson);

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cdef inline int check_leaves(
     const int32_t[::1] leaf_of, int64_t n_rows, int64_t n_leaves
 ) except -1:
-    """Raise ValueError unless each row is in one of the leaves, of which there are some."""
+    """Raise ValueError unless there are leaves and each row is in one of them."""
     cdef int64_t i
     cdef bint fits = leaf_of.shape[0] == n_rows and n_leaves > 0
     for i in range(n_rows if fits else 0):
@@ -35,7 +35,7 @@ cdef inline double sum_of(const double *values, int64_t n) noexcept nogil:
 cdef inline void sum_apart(
     const double *values, const uint8_t *fires, int64_t n, double *sums
 ) noexcept nogil:
-    """Sums of the values where it does not fire, and where it does."""
+    """Sum the values where a stump does not fire, and where it does."""
     cdef double s[8]
     cdef int64_t i = 0, k
     for k in range(8):

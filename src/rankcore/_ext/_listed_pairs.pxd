@@ -3,12 +3,12 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct Listed:
-    # Pairs of one query, as places among its documents.
+    # Pairs of one query, as indices of documents within the query.
     const int32_t *winners
     const int32_t *losers
     const double *weights  # NULL: all weigh 1
     int64_t n
-    double step  # by which all are multiplied
+    double step  # factor of all pairs
 
 
 cdef inline double _weight(const Listed *pairs, int64_t p) noexcept nogil:
@@ -20,7 +20,7 @@ cdef inline void sum_listed(
     const double *margins, const double *factors, int64_t n_margins,
     double *slopes, double *curvatures, double *sums,  # out: added to
 ) noexcept nogil:
-    """The loss and its derivatives by the scores."""
+    """Compute the loss and its derivatives by the scores."""
     cdef int64_t p, m, i, j
     cdef double gap, v, by
     for p in range(pairs.n):
@@ -43,7 +43,7 @@ cdef inline void curve_listed(
     const double *margins, const double *factors, int64_t n_margins,
     double *out,  # added to
 ) noexcept nogil:
-    """Second derivatives times `width` vectors side by side."""
+    """Multiply `width` vectors side by side by the second derivatives."""
     cdef int64_t p, m, i, j, f
     cdef double by, change
     for p in range(pairs.n):

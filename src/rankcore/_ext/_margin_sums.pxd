@@ -6,9 +6,9 @@
 # for one row are a run from the top, which only grows as the walk goes down: each row is entered
 # once into a Fenwick tree over levels, and read once.
 #
-# The sums are of margin - d > 0 for the row that the walk has reached. To move on to a row that is
+# The sums are of margin - d > 0 for the row that the walk has reached. Moving on to a row that is
 # lower by x adds x for each row entered: only positive numbers are ever added, so that no digits
-# are lost however far the scores are apart. A node is moved when it is looked at.
+# are lost however far the scores are apart. A node is moved when it is read.
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 

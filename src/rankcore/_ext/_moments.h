@@ -76,7 +76,7 @@ RC_INLINE_ void rc_add_sparse_(rc_moments *m, rc_row row, const double w)
     }
 }
 
-/* How many values of a row are not 0. */
+/* Counts the values of a row that are not 0. */
 RC_INLINE_ int64_t rc_nonzero_(rc_row x)
 {
     int64_t i, n = 0;

@@ -1,4 +1,4 @@
-# Whether the arrays of a pairwise perceptron's queries fit together. Private.
+# Check that the arrays of a pairwise perceptron's queries fit together. Private.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore._ext._pairs cimport RC_PANEL
@@ -54,7 +54,7 @@ cdef inline int check_queries(
         good = good and 0 <= docs[k] < X.n_rows
     for q in range(n_queries):
         n = bounds[q + 1] - bounds[q]
-        # The bounds first: what follows reads between them.
+        # The bounds come first, as the other checks read between them.
         good = good and 0 <= bounds[q] and bounds[q + 1] <= n_docs and 0 <= n < 2**31
         good = good and ways[q] <= GRAM and (ways[q] != PACKED or X.indptr == NULL)
         k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
@@ -68,7 +68,7 @@ cdef inline int check_queries(
             if good:
                 for k in range(pair_bounds[q], pair_bounds[q + 1]):
                     good = good and 0 <= winners[k] < n and 0 <= losers[k] < n
-        elif good and not lexicographic:  # in that order they are counted as they come
+        elif good and not lexicographic:  # otherwise pairs are counted during the visit
             good = n_pairs[q] == _count_pairs(labels, bounds[q], bounds[q + 1])
     if not good:
         raise ValueError("the queries name documents or pairs that do not exist")
@@ -78,7 +78,7 @@ cdef inline int check_queries(
 cdef inline int64_t _count_pairs(
     const double[::1] labels, int64_t first, int64_t stop
 ) except -1:
-    """Number of pairs of a query, given labels in descending order."""
+    """Return the number of pairs of a query, given labels in descending order."""
     cdef int64_t k, start = first, total = 0
     for k in range(first + 1, stop):
         if labels[k] > labels[k - 1]:

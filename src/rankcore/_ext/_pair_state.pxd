@@ -5,7 +5,7 @@ from rankcore.core cimport rc_pair_state
 
 
 cdef inline double successes(const rc_pair_state *m) noexcept nogil:
-    """Count of the current hypothesis."""
+    """Return the successes of the current hypothesis."""
     return m.streak + <double> m.run * m.unit
 
 
@@ -61,5 +61,5 @@ cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
 
 
 cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
-    """Total count of all hypotheses."""
+    """Return the successes of all hypotheses so far."""
     return m.total + <double> m.right * m.unit

@@ -6,7 +6,7 @@
 
 /* ---------------------------------------------------------------- scores */
 
-/* The lanes are the four partial sums of rc_dot, so that scores are equal to the bit; four
+/* The lanes are the four partial sums of rc_dot, so that scores are bit-identical; four
  * documents at a time, as each addition depends on the previous one. */
 #if defined(__GNUC__)
 #define RC_SCORE4_(TYPE, FOUR)                                            \
@@ -113,7 +113,7 @@ RC_CLONES_ static void rc_add_scaled(rc_row x, double a, const double *restrict 
     }
 }
 
-/* The first of the pairs at .. stop - 1 whose difference of scores is not above the margin;
+/* Returns the first of the pairs at .. stop - 1 whose difference of scores is not above the margin;
  * `stop` if there is none. Eight partial sums, added in pairs. */
 RC_CLONES_ static int64_t rc_next_wrong(const double *unfolded, int64_t width,
                                         const double *weights, const int32_t *winners,

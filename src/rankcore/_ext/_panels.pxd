@@ -17,7 +17,7 @@ cdef extern from "_row_histograms.h" nogil:
 
 
 cdef inline int64_t panel_width(int64_t first, int64_t padded) noexcept nogil:
-    """Columns of the panel that begins with this one: a multiple of 16, but for the last."""
+    """Return the columns of the panel that begins with this one: a multiple of 16, or the last."""
     cdef int64_t n = (padded + RC_PANEL - 1) // RC_PANEL
     cdef int64_t width = ((padded + n - 1) // n + 15) // 16 * 16
     return min(width, padded - first)

@@ -20,10 +20,10 @@ cdef inline void count(rc_counts *seen, int32_t predicted, int32_t rank) noexcep
     seen.rank_loss += predicted - rank if predicted > rank else rank - predicted
 
 
-cdef inline int64_t less_late(int64_t sum, int64_t t, int64_t change) noexcept nogil:
-    """A lazy sum less t times a change, modulo 2**64.
+cdef inline int64_t update_lazy_sum(int64_t sum, int64_t t, int64_t change) noexcept nogil:
+    """Return a lazy sum minus t times a change, modulo 2**64.
 
-    Steps times examples less their lazy sum is what counts, and exact while that fits.
+    Only the steps times the examples minus their lazy sum is used, which is exact while it fits.
     """
     return <int64_t> (<uint64_t> sum - <uint64_t> t * <uint64_t> change)
 
@@ -31,7 +31,7 @@ cdef inline int64_t less_late(int64_t sum, int64_t t, int64_t change) noexcept n
 cdef inline bint too_close(
     double score, int32_t rank, int32_t n_ranks, const double *thresholds, double margin
 ) noexcept nogil:
-    """Whether thresholds move: the score is on the wrong side of one, or within the margin of it.
+    """Return whether thresholds move: the score is on the wrong side of one, or within the margin.
 
     The thresholds ascend, so the two around the true rank decide.
     """
@@ -45,11 +45,11 @@ cdef inline int32_t move_thresholds(
     int64_t t, double *thresholds, int64_t *steps, int64_t *step_sums, int32_t *moved,
     double past, double *real_sums,
 ) noexcept nogil:
-    """Move every threshold that the score does not beat by the margin; the sum of the steps.
+    """Move the thresholds that the score does not clear by the margin; return the sum of the steps.
 
     ``step_sums`` (lazy average, t examples before this one), ``moved`` (the steps, added up) and
     ``real_sums`` (lazy average, examples of the weight ``past`` before this one) may be NULL. The
-    order survives: of two equal thresholds both move alike if either approaches the other, since a
+    order is preserved: of two equal thresholds both move alike if either approaches the other, since a
     sum rounds alike for both, and two that differ approach by one step at most.
     """
     cdef int32_t r, step, change = 0
@@ -65,7 +65,7 @@ cdef inline int32_t move_thresholds(
         steps[r] -= step
         thresholds[r] = scale * <double> steps[r]
         if step_sums != NULL:
-            step_sums[r] = less_late(step_sums[r], t, step)
+            step_sums[r] = update_lazy_sum(step_sums[r], t, step)
         if moved != NULL:
             moved[r] += step
         if real_sums != NULL:
@@ -76,7 +76,7 @@ cdef inline int32_t move_thresholds(
 cdef inline int32_t prank_step(
     rc_prank_state *m, rc_row x, int32_t rank, double margin, double offset
 ) noexcept nogil:
-    """Predict, learn, count; the prediction, or -1 and no change if that is impossible.
+    """Predict, learn and count; return the prediction, or -1, unchanged, if that is impossible.
 
     ``offset`` is what all thresholds have besides their multiples of the scale.
     """

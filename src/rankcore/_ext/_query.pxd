@@ -22,7 +22,7 @@ cdef struct Measure:
     int32_t exp2  # 2**y - 1 instead of y
     int32_t clipped  # negative gains count 0
     int32_t option  # a value of an enum of the measure, or a truth value
-    int32_t together  # a group of tied documents stands where it ends
+    int32_t together  # tied documents all have the last position of their group
     int32_t up  # fractions of the relevant documents are rounded up
     int64_t k  # cut-off; for phi its m, 0 for the number of relevant documents
     int64_t z  # for phi, 0 for the number of relevant documents

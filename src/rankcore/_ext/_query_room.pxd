@@ -1,4 +1,4 @@
-# Room to sort a query's documents by score and to walk over them, for pair_loss. Private.
+# Memory to sort a query's documents by score and to walk over them, for pair_loss. Private.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 
@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef struct Room:
-    # For the largest query; by place in the order of scores. The second halves are upside down.
+    # For the largest query, by place in the order of scores; second halves are in reverse.
     double *score
     double *weight
     double *count
@@ -23,13 +23,13 @@ cdef struct Room:
     uint32_t *counts
     Sums *tree
     double *values
-    char *block  # of malloc
+    char *block  # the memory of all of them, to be freed
 
 
 cdef inline bint allocate(
     Room *room, int64_t n_docs, int64_t n_levels, int64_t width
 ) noexcept nogil:
-    """Room for queries of at most this size; a tree of rows has `width` columns."""
+    """Allocate memory for queries of at most this size; a tree of rows has `width` columns."""
     cdef size_t each = n_docs
     room.block = <char *> malloc(
         n_levels * sizeof(Sums) + (each * 12 + n_levels * width) * 8
@@ -52,7 +52,7 @@ cdef inline bint allocate(
 
 
 cdef inline bint _insert(const double *score, uint32_t *place, int64_t n) noexcept nogil:
-    """Sort places by score, descending; whether they were so near to it that it was done."""
+    """Sort places by descending score if they are nearly sorted; return whether it was done."""
     cdef int64_t i, j, left = PATIENCE * n
     cdef uint32_t moved
     cdef double value
@@ -73,7 +73,7 @@ cdef inline bint _insert(const double *score, uint32_t *place, int64_t n) noexce
 cdef inline void sort_places(
     Room *room, const double *score, uint32_t *place, int64_t n
 ) noexcept nogil:
-    """Sort places by score, descending; they are likely near to it already."""
+    """Sort places by descending score; they are likely nearly sorted."""
     cdef int64_t i
     if _insert(score, place, n):
         return

@@ -13,7 +13,7 @@
 #include "rankcore_vectors.h"
 
 typedef struct {
-    double largest; /* in, out: maximum magnitude; NaN is passed over */
+    double largest; /* in, out: maximum magnitude; NaN is ignored */
     double squares; /* in, out: sum of squares */
 } rc_reading;
 

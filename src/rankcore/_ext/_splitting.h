@@ -57,7 +57,7 @@ RC_INLINE_ double rc_hessian(uint64_t packed)
     return rc_as_double(packed & UINT64_C(0xffffffff));
 }
 
-/* Newton's value of a leaf, within a range. */
+/* Return Newton's value of a leaf, within a range. */
 RC_INLINE_ double rc_leaf_value(uint64_t packed, double l2, double low, double high)
 {
     const double h = rc_hessian(packed) + l2;
@@ -65,21 +65,21 @@ RC_INLINE_ double rc_leaf_value(uint64_t packed, double l2, double low, double h
     return value < low ? low : value > high ? high : value;
 }
 
-/* Gain of a leaf with a given value, which need not be Newton's. */
+/* Return the gain of a leaf with a given value, which need not be Newton's. */
 RC_INLINE_ double rc_leaf_gain(uint64_t packed, double l2, double value)
 {
     const double g = rc_gradient(packed), h = rc_hessian(packed) + l2;
     return (2.0 * g - h * value) * value;
 }
 
-/* Gain of a leaf with Newton's value. */
+/* Return the gain of a leaf with Newton's value. */
 RC_INLINE_ double rc_newton_gain_(double gradient, double hessian, double l2)
 {
     const double h = hessian + l2;
     return h > 0.0 ? gradient * gradient / h : 0.0;
 }
 
-/* Gain of both children; negative if the hessian of one is too small. */
+/* Return the gain of both children; negative if the hessian of one is too small. */
 RC_INLINE_ double rc_split_gain_(uint64_t right, const rc_leaf *leaf)
 {
     const uint64_t left = leaf->packed - right;
@@ -96,7 +96,7 @@ enum { RC_CUTS = 8 }; /* candidates side by side */
 RC_CLONES_ static double rc_split_gains(const uint64_t *right, int64_t n, const rc_leaf *given,
                                         double *gains)
 {
-    const rc_leaf leaf = *given; /* a copy that the gains do not overlap */
+    const rc_leaf leaf = *given; /* a copy: stores to gains cannot alias it */
     double best[RC_CUTS];
     int64_t i, k;
     for (k = 0; k < RC_CUTS; k++)
@@ -143,7 +143,7 @@ static inline double rc_gains_of_(const uint64_t *right, int64_t n, const rc_lea
     return rc_split_gains(right, n, leaf, gains);
 }
 
-/* The maximum of n gains, 0 if none is positive. */
+/* Return the maximum of n gains, 0 if none is positive. */
 static inline double rc_max_gain_(const double *gains, int64_t n)
 {
     double best = 0.0;
@@ -233,9 +233,9 @@ static inline int64_t rc_sort_categories_(const uint64_t *histogram, int64_t n_b
     return n;
 }
 
-/* Child of missing values, and of categories without rows, if the last n_right of n categories go
- * right. `at` is the place of "missing" among the n; if it is absent, they go to the child of
- * larger hessian. */
+/* Return the child of missing values, and of categories without rows, if the last n_right of n
+ * categories go right. `at` is the place of "missing" among the n; if it is absent, they go to the
+ * child of larger hessian. */
 static inline uint8_t rc_missing_right_(int64_t at, int64_t n, int64_t n_right, uint64_t right,
                                         const rc_leaf *leaf)
 {

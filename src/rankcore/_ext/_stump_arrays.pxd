@@ -1,4 +1,4 @@
-"""The arrays of a sum of stumps, bound to the struct of rankcore.h."""
+"""Bind the arrays of a sum of stumps to the struct of rankcore.h."""
 
 from libc.stdint cimport int64_t
 
@@ -15,7 +15,7 @@ cdef inline bint bind_stumps(
     const double[::1] missing,
     const double[::1] at_zero,
 ) noexcept:
-    """Whether they fit together; then the model points to them."""
+    """Point the model to the arrays if they fit together; return whether they do."""
     cdef int64_t i, n = thresholds.shape[0]
     cdef bint fits = (
         offsets.shape[0] == n_features + 1

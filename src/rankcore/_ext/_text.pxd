@@ -20,7 +20,7 @@ cdef extern from "_decimal.h" nogil:
 
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
-    """Whether a byte separates words within a line."""
+    """Return whether a byte separates words within a line."""
     return c == c' ' or c == c'\t' or c == c'\r' or c == 11 or c == 12
 
 
@@ -40,5 +40,5 @@ cdef inline int fill_powers(uint64_t *powers) except -1:
 
 
 cdef inline double exact_value(const uint8_t *text, Py_ssize_t n) except? -1.0 with gil:
-    """The nearest double of a number that rc_decimal leaves undecided."""
+    """Return the nearest double of a number that rc_decimal leaves undecided."""
     return float((<const char *> text)[:n])

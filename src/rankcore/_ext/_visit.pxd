@@ -1,4 +1,4 @@
-# A visit of a query: its pairs one after the other, in one of four ways to know scores. Private.
+# A visit of a query: its pairs one by one, with one of four ways to compute scores. Private.
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -62,7 +62,7 @@ cdef struct QueryPairs:
 
 
 cdef struct Batch:
-    # Pairs that are looked at together: RC_BATCH numbers in each array
+    # Pairs that are visited together: RC_BATCH numbers in each array
     double *numbers
     double *steps
     int32_t *winners
@@ -95,7 +95,7 @@ cdef struct Packed:
 cdef struct Gram:
     rc_gram_visit visit
     double *panels
-    double *making  # a matrix that is not yet whole, or NULL
+    double *making  # a matrix that is not yet complete, or NULL
     int64_t made  # steps towards it
 
 
@@ -110,17 +110,17 @@ cdef struct Visit:
     double *beta  # the same times the successes before each
     double *padded_labels
     int64_t *stamps  # version of the weights that a score is of
-    int64_t row_work  # in units of `learn`'s budget: that of a row
+    int64_t row_work  # work of the score of a row, in units of `learn`'s budget
     # How far the visit has come
     bint open
     Way way
     double eta
     int64_t version  # of the weights
     int64_t mistakes
-    double judge_above  # successes beyond which a hypothesis is kept, or the caller's to judge
-    bint judge  # the latter
+    double judge_above  # hypotheses with more successes are kept, or judged by the caller
+    bint judge  # whether the caller judges
     int64_t most_kept
-    bint judged  # the present one was
+    bint judged  # whether the current hypothesis was judged
     QueryPairs query
     Batch batch
     Order order
@@ -211,10 +211,10 @@ cdef inline void unpack_weights(
 
 
 cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
-    """Continue the Gram matrix of the query's documents; return whether it is complete.
+    """Continue to compute the query's Gram matrix; return whether it is complete.
 
     A step is a panel of 8 documents for some features, later to be mirrored, or a sparse document.
-    A unit of the budget takes about as long as 64 products of numbers one by one.
+    A unit of the budget takes about as long as 64 multiplications, one by one.
     """
     cdef int64_t p = v.query.padded, n_panels = p // RC_PANEL, depth = 0, first, i, j, step
     cdef int64_t n_blocks = (v.X.n_features + RC_DEPTH - 1) // RC_DEPTH
@@ -225,7 +225,7 @@ cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
     while v.gram.made < n_steps and budget[0] > 0:
         step = v.gram.made % n_panels if dense else v.gram.made
         first = v.gram.made // n_panels * RC_DEPTH
-        if not dense:  # each row in turn is spread out, and back to zeros afterwards
+        if not dense:  # each row in turn is expanded, and cleared afterwards
             x = rc_rows_get(v.X, v.query.docs[step])
             add_row(v, x, 1.0, v.gram.panels)
             for j in range(step, v.query.n):
@@ -254,7 +254,7 @@ cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
 
 
 cdef inline bint may_overflow(const rc_pair_state *m) noexcept nogil:
-    """Whether weights are so large that a score could be infinite. O(n_features)."""
+    """Return whether weights are so large that a score could be infinite. O(n_features)."""
     cdef int64_t f
     for f in range(m.n_features):
         if not fabs(m.weights[f]) < 1e100:
@@ -263,7 +263,7 @@ cdef inline bint may_overflow(const rc_pair_state *m) noexcept nogil:
 
 
 cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
-    """End a visit: the weights catch up. Whether the last scores are numbers."""
+    """End a visit: update the weights; return whether the last scores are finite."""
     cdef int64_t k
     cdef double sum = 0
     cdef bint scored = v.way == LAZY or v.way == GRAM
@@ -331,7 +331,7 @@ cdef inline void fill(Visit *v) noexcept nogil:
 cdef inline void copy_hypothesis(
     const Visit *v, const rc_pair_state *m, double *to
 ) noexcept nogil:
-    """The current hypothesis."""
+    """Copy the weights of the current hypothesis."""
     if v.open and v.way == PACKED:
         unpack_weights(v, m, to)
         return
@@ -403,7 +403,7 @@ cdef inline void leave_gram(Visit *v, rc_pair_state *m) noexcept nogil:
 
 
 cdef inline double renewed(Visit *v, const rc_pair_state *m, int64_t k) noexcept nogil:
-    """A score of the present weights, computed where that was not done yet."""
+    """Return the score of a document by the current weights; recompute it if it is outdated."""
     if v.stamps[k] != v.version:
         v.stamps[k] = v.version
         v.scores[k] = rc_dot(rc_rows_get(v.X, v.query.docs[k]), m.weights)
@@ -413,7 +413,7 @@ cdef inline double renewed(Visit *v, const rc_pair_state *m, int64_t k) noexcept
 cdef inline bint violated(
     Visit *v, const rc_pair_state *m, int64_t i, int64_t j
 ) noexcept nogil:
-    """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
+    """Return whether a pair is ranked wrongly, with PLAIN or LAZY scores."""
     if v.way == PLAIN:
         return not (
             rc_dot(rc_rows_get(v.X, v.query.docs[i]), m.weights)

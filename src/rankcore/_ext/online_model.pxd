@@ -1,4 +1,4 @@
-# The base class of the models of online learners, and what the loop over rows calls. Private.
+# The base class of the models of online learners, and functions of the loop over rows. Private.
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._units cimport rc_moments, rc_units

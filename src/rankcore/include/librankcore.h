@@ -40,7 +40,7 @@ RANKCORE_API int32_t rankcore_verify(const rankcore_model *model);
 
 RANKCORE_API int64_t rankcore_n_features(const rankcore_model *model);
 
-/* 0 for a model that has only scores. */
+/* Returns the number of ranks; 0 for a model that has only scores. */
 RANKCORE_API int32_t rankcore_n_ranks(const rankcore_model *model);
 
 /* Copies the UTF-8 name of the learner or of a feature, or the label of a rank, with a
@@ -52,8 +52,8 @@ RANKCORE_API int64_t rankcore_feature(const rankcore_model *model, int64_t colum
 RANKCORE_API int64_t rankcore_label(const rankcore_model *model, int32_t rank, char *label,
                                     size_t size);
 
-/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. If the code
- * is not 0, the outputs of only some rows are written. */
+/* Writes scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. If the
+ * code is not 0, the outputs of only some rows are written. */
 RANKCORE_API int32_t rankcore_dense(const rankcore_model *model, const double *values,
                                     int64_t n_rows, int64_t stride, double *scores, int32_t *ranks);
 RANKCORE_API int32_t rankcore_dense_f32(const rankcore_model *model, const float *values,
@@ -69,7 +69,8 @@ RANKCORE_API int32_t rankcore_csr_f32(const rankcore_model *model, const float *
                                       const int32_t *columns, const int64_t *offsets,
                                       int64_t n_rows, double *scores, int32_t *ranks);
 
-/* The probability of each rank, n_ranks for each row, for a CalibratedOrdinal or OrdinalBoost. */
+/* Writes the probability of each rank, n_ranks for each row, for a CalibratedOrdinal or
+ * OrdinalBoost. */
 RANKCORE_API int32_t rankcore_dense_probabilities(const rankcore_model *model, const double *values,
                                                   int64_t n_rows, int64_t stride,
                                                   double *probabilities);
@@ -84,7 +85,7 @@ RANKCORE_API int32_t rankcore_csr_f32_probabilities(const rankcore_model *model,
                                                     const int64_t *offsets, int64_t n_rows,
                                                     double *probabilities);
 
-/* Message of a code. */
+/* Returns the message of a code. */
 RANKCORE_API const char *rankcore_message(int32_t code);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* rankcore.h - score rows with a fitted model. C99 (and C++11), header only, no Python.
  *
  * Ownership: every struct here borrows its arrays; no function allocates or frees memory.
- * Thread safety: every function only reads through its arguments unless it says "writes";
+ * Thread safety: functions only read through their arguments, except for outputs ("writes");
  *   calls on distinct outputs may run at the same time without locks.
- * Exactness: sums are formed in a fixed order, so a score is the same to the bit wherever it is
+ * Exactness: sums are formed in a fixed order, so a score is bit-identical wherever it is
  *   computed, provided the compiler does not contract a*b + c into one rounding.
  *   GCC and Clang on CPUs with FMA by default need -ffp-contract=off; never use -ffast-math.
  */
@@ -28,7 +28,7 @@ enum { RC_FLOAT64 = 0, RC_FLOAT32 = 1 };
  * data[i] is column i. The columns must exist in the model that scores the row (not checked
  * here: the check would cost as much as the score). */
 typedef struct rc_row {
-    const void *data; /* double or float, as dtype says */
+    const void *data; /* double or float, by dtype */
     const int32_t *indices;
     int64_t n;
     int32_t dtype; /* RC_FLOAT64 or RC_FLOAT32 */
@@ -77,7 +77,7 @@ typedef struct rc_cusum {
 typedef struct rc_stumps {
     const int64_t *offsets;   /* n_features + 1; the thresholds of column f begin at offsets[f] */
     const double *thresholds; /* ascending within a column */
-    const double *values;     /* one more a column than thresholds */
+    const double *values;     /* one more per column than thresholds */
     const double *missing;    /* n_features: value of a NaN */
     const double *at_zero;    /* n_features: value of a zero, stored or not */
     double base;              /* the score of a row of zeros */
@@ -98,17 +98,17 @@ typedef struct rc_trees {
     int64_t n_trees;
     int64_t n_features;
     int32_t zero_missing;  /* whether a zero, stored or not, is missing, like a NaN */
-    const int64_t *sets;   /* one more than nodes, or NULL: the set of a node of all trees, counted
-                            * through, begins at words[sets[node]]. Where it is not empty, the node
-                            * splits categories, 0, 1, 2 ..: those in it take the other child than a
-                            * NaN, any other value takes the same */
+    const int64_t *sets;   /* one more than nodes, or NULL: the set of node i of all trees begins at
+                            * words[sets[i]]. If it is not empty, the node splits categories, 0, 1,
+                            * 2 ..: those in the set take the child that a NaN does not take, and
+                            * other values take the child of NaN */
     const uint32_t *words; /* 32 categories each, the first in the lowest bit */
 } rc_trees;
 
 /* Rule for ties between best ranks. */
 enum { RC_TIE_HIGH = 0, RC_TIE_LOW = 1 };
 
-/* Sparse (indices given) or dense (indices NULL) row of doubles. O(1). */
+/* Returns a sparse (indices given) or dense (indices NULL) row of doubles. O(1). */
 static inline rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n)
 {
     rc_row x;
@@ -119,7 +119,7 @@ static inline rc_row rc_row_f64(const double *data, const int32_t *indices, int6
     return x;
 }
 
-/* Sparse (indices given) or dense (indices NULL) row of floats. O(1). */
+/* Returns a sparse (indices given) or dense (indices NULL) row of floats. O(1). */
 static inline rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n)
 {
     rc_row x;
@@ -130,7 +130,8 @@ static inline rc_row rc_row_f32(const float *data, const int32_t *indices, int64
     return x;
 }
 
-/* Contiguous dense rows; for a part of the columns, set `stride` to the full width. O(1). */
+/* Returns contiguous dense rows; for a part of the columns, set `stride` to the full width. O(1).
+ */
 static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_rows,
                                     int64_t n_features)
 {
@@ -145,8 +146,8 @@ static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_r
     return X;
 }
 
-/* CSR rows: row i has the values, at their columns, from indptr[i] to indptr[i + 1]. If no row has
- * values, data and indices may be NULL, as for an empty std::vector. O(1). */
+/* Returns CSR rows: row i has the values, at their columns, from indptr[i] to indptr[i + 1]. If no
+ * row has values, data and indices may be NULL, as for an empty std::vector. O(1). */
 static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, const int64_t *indptr,
                                   int32_t dtype, int64_t n_rows, int64_t n_features)
 {
@@ -159,7 +160,7 @@ static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, cons
     return X;
 }
 
-/* Row i (0 <= i < n_rows) of a matrix; borrows from it. O(1). */
+/* Returns row i (0 <= i < n_rows) of a matrix, which borrows from it. O(1). */
 static inline rc_row rc_rows_get(const rc_rows *X, int64_t i)
 {
     const int64_t first = X->indptr ? X->indptr[i] : i * X->stride;
@@ -214,7 +215,7 @@ static inline rc_row rc_rows_get(const rc_rows *X, int64_t i)
 #define RC_SPARSE_(i) x.indices[i]
 #define RC_DENSE_(i) i
 
-/* Inner product of a row with w, accumulated in double. O(x.n). */
+/* Returns the inner product of a row with w, accumulated in double. O(x.n). */
 static inline double rc_dot(rc_row x, const double *w)
 {
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
@@ -281,7 +282,7 @@ static inline void rc_axpy(rc_row x, double a, double *w)
         }                                        \
     } while (0)
 
-/* Inner products of a row with k weight vectors w[column * k + j]; writes out[0 .. k - 1].
+/* Writes the inner products of a row with k weight vectors w[column * k + j], out[0 .. k - 1].
  * Four at a time, so that their sums stay in registers. O(x.n * k). */
 static inline void rc_dots(rc_row x, const double *w, int32_t k, double *out)
 {
@@ -324,7 +325,7 @@ static inline void rc_axpys(rc_row x, double a, double *w, int32_t k, int32_t fi
     }
 }
 
-/* Squared length of a row. O(x.n). */
+/* Returns the squared length of a row. O(x.n). */
 static inline double rc_norm2(rc_row x)
 {
     double sum = 0.0;
@@ -345,9 +346,9 @@ static inline double rc_norm2(rc_row x)
 #undef RC_SPARSE_
 #undef RC_DENSE_
 
-/* Rank 0 .. n_ranks - 1 of a score: the number of thresholds that it reaches (score == threshold
- * counts). A NaN score has rank 0. O(log n_ranks): few thresholds are counted, as this costs
- * less than a mispredicted branch; many are first narrowed by bisection. */
+/* Returns the rank 0 .. n_ranks - 1 of a score: the number of thresholds that it reaches (score ==
+ * threshold counts). A NaN score has rank 0. O(log n_ranks): few thresholds are counted, as this
+ * costs less than a mispredicted branch; many are first narrowed by bisection. */
 static inline int32_t rc_rank(const double *thresholds, int32_t n_ranks, double score)
 {
     int32_t rank = 0;
@@ -368,25 +369,27 @@ static inline int32_t rc_rank(const double *thresholds, int32_t n_ranks, double 
     return rank + reached;
 }
 
-/* Projection of a row on the model's direction, to which its thresholds apply. O(x.n). */
+/* Returns the projection of a row on the model's direction, to which its thresholds apply. O(x.n).
+ */
 static inline double rc_prank_score(const rc_prank *model, rc_row x)
 {
     return rc_dot(x, model->weights);
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row. O(x.n + log n_ranks). */
+/* Returns the predicted rank 0 .. n_ranks - 1 of a row. O(x.n + log n_ranks). */
 static inline int32_t rc_prank_rank(const rc_prank *model, rc_row x)
 {
     return rc_rank(model->thresholds, model->n_ranks, rc_prank_score(model, x));
 }
 
-/* Score of a linear model. O(x.n). */
+/* Returns the score of a linear model. O(x.n). */
 static inline double rc_linear_score(const rc_linear *model, rc_row x)
 {
     return rc_dot(x, model->weights) + model->intercept;
 }
 
-/* Contribution of a nonzero value in column f to the score. O(log thresholds of the column). */
+/* Returns the contribution of a nonzero value in column f to the score. O(log thresholds of the
+ * column). */
 static inline double rc_stumps_value(const rc_stumps *model, int64_t f, double x)
 {
     const double *thresholds = model->thresholds + model->offsets[f];
@@ -406,8 +409,8 @@ static inline double rc_stumps_value(const rc_stumps *model, int64_t f, double x
     return model->values[model->offsets[f] + f + below];
 }
 
-/* Score of a sum of stumps. Only differences from a row of zeros are summed, so that a sparse
- * row and the same dense row have the same score. O(x.n * log thresholds). */
+/* Returns the score of a sum of stumps. Only differences from a row of zeros are summed, so that a
+ * sparse row and the same dense row have the same score. O(x.n * log thresholds). */
 static inline double rc_stumps_score(const rc_stumps *model, rc_row x)
 {
     double score = model->base;
@@ -422,7 +425,8 @@ static inline double rc_stumps_score(const rc_stumps *model, rc_row x)
     return score;
 }
 
-/* Value of a row in a column; 0 if it is sparse and has no entry there. O(log x.n) if sparse. */
+/* Returns the value of a row in a column; 0 if it is sparse and has no entry there. O(log x.n) if
+ * sparse. */
 static inline double rc_row_value(rc_row x, int64_t column)
 {
     int64_t at = column;
@@ -445,7 +449,8 @@ static inline double rc_row_value(rc_row x, int64_t column)
                                  : ((const double *)x.data)[at];
 }
 
-/* Whether a value is in the set of a node, counted through all trees; sets must not be NULL. O(1).
+/* Returns whether a value is in the set of a node, numbered over all trees; sets must not be NULL.
+ * O(1).
  */
 static inline int32_t rc_trees_has(const rc_trees *model, int64_t node, double value)
 {
@@ -458,8 +463,8 @@ static inline int32_t rc_trees_has(const rc_trees *model, int64_t node, double v
            (model->words[first + category / 32] >> (category % 32) & 1u);
 }
 
-/* Leaf of a row in tree t (0 <= t < n_trees), from 0. The columns of a sparse row must ascend.
- * O(depth), times O(log x.n) if it is sparse. */
+/* Returns the leaf of a row in tree t (0 <= t < n_trees), from 0. The columns of a sparse row must
+ * ascend. O(depth), times O(log x.n) if it is sparse. */
 static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
 {
     const int64_t first = model->offsets[t];
@@ -488,9 +493,9 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
 #define RC_WITH_CONSTANTS_ static inline
 #endif
 
-/* A step of a dense row down tree t: the next node, or -1 - leaf. There are no branches except
- * for categories, as the path of a row is unpredictable. A walk that has reached a leaf stays
- * there. */
+/* Makes a step of a dense row down tree t; returns the next node, or -1 - leaf. There are no
+ * branches except for categories, as the path of a row is unpredictable. A walk that has reached a
+ * leaf stays there. */
 RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
                                           const int32_t *features, const int32_t *children,
                                           const uint8_t *missing, const double *thresholds,
@@ -522,8 +527,8 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
         STEP(7);           \
     } while (((AT)[0] & (AT)[1] & (AT)[2] & (AT)[3] & (AT)[4] & (AT)[5] & (AT)[6] & (AT)[7]) >= 0)
 
-/* Places in `values` of the leaves of a dense row in the trees t .. t + RC_WALKS_ - 1; returns 0
- * if one of them has no node. */
+/* Writes the places in `values` of the leaves of a dense row in the trees t .. t + RC_WALKS_ - 1;
+ * returns 0 if one of them has no node. */
 RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, const void *x,
                                              int64_t *places, const int single, const int zero,
                                              const int sets)
@@ -544,8 +549,8 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, c
     return 1;
 }
 
-/* Places in `values` of the leaves of a row in some of the trees t .. last - 1; returns the number
- * of trees, 1 or RC_WALKS_. */
+/* Writes the places in `values` of the leaves of a row in some of the trees t .. last - 1; returns
+ * the number of trees, 1 or RC_WALKS_. */
 static inline int64_t rc_trees_places_(const rc_trees *model, int64_t t, int64_t last, rc_row x,
                                        int64_t *places)
 {
@@ -559,8 +564,8 @@ static inline int64_t rc_trees_places_(const rc_trees *model, int64_t t, int64_t
     return 1;
 }
 
-/* Sum of the values of the trees first .. last - 1 for a row, added in order. A dense row
- * descends eight trees at a time. Cost as rc_trees_leaf, for each tree. */
+/* Returns the sum of the values of the trees first .. last - 1 for a row, added in order. A dense
+ * row descends eight trees at a time. Cost as rc_trees_leaf, for each tree. */
 static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t last, rc_row x)
 {
     int64_t places[RC_WALKS_], t, n, i;
@@ -573,8 +578,8 @@ static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t 
     return score;
 }
 
-/* Whether the trees are those of n_sums sums, one sum after the other, whose first trees differ in
- * their values only, as do the second ones, and so on. O(nodes). */
+/* Returns whether the trees are those of n_sums sums, one sum after the other, whose first trees
+ * differ in their values only, as do the second ones, and so on. O(nodes). */
 static inline int32_t rc_trees_alike_(const rc_trees *model, int32_t n_sums)
 {
     const int64_t n = model->n_trees / n_sums, nodes = model->offsets[n];
@@ -623,7 +628,8 @@ static inline void rc_trees_sums_(const rc_trees *model, int32_t n_sums, int64_t
     }
 }
 
-/* Score of a sum of trees: their values, added in order. Cost as rc_trees_leaf, for each tree. */
+/* Returns the score of a sum of trees: their values, added in order. Cost as rc_trees_leaf, for
+ * each tree. */
 static inline double rc_trees_score(const rc_trees *model, rc_row x)
 {
     return rc_trees_sum(model, 0, model->n_trees, x);
@@ -698,8 +704,8 @@ static inline void rc_trees_add(const rc_trees *model, int64_t first, int64_t la
     }
 }
 
-/* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], equal to rc_trees_score to
- * the bit. Cost as rc_trees_add, for all trees. */
+/* Writes the scores of rows X by a sum of trees, scores[0 .. n_rows - 1], bit-identical to
+ * rc_trees_score. Cost as rc_trees_add, for all trees. */
 static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores)
 {
     int64_t i;
@@ -712,7 +718,7 @@ static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, doub
 #undef RC_WALKED_ROWS_
 #undef RC_WITH_CONSTANTS_
 
-/* Cumulative scores of the n_ranks ranks; writes scores[0 .. n_ranks - 1], the first 0.
+/* Writes the cumulative scores of the n_ranks ranks, scores[0 .. n_ranks - 1], the first 0.
  * O(x.n * n_ranks). */
 static inline void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores)
 {
@@ -723,7 +729,8 @@ static inline void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scor
         scores[r] = scores[r - 1] + (scores[r] - model->thresholds[r - 1]);
 }
 
-/* Index of the maximum of n scores; the last (RC_TIE_HIGH) or first (RC_TIE_LOW) of ties. O(n). */
+/* Returns the index of the maximum of n scores; the last (RC_TIE_HIGH) or first (RC_TIE_LOW) of
+ * ties. O(n). */
 static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
 {
     int32_t best = 0;
@@ -734,8 +741,8 @@ static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
     return best;
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row; also writes its scores[0 .. n_ranks - 1]. O(x.n *
- * n_ranks). */
+/* Returns the predicted rank 0 .. n_ranks - 1 of a row; also writes its scores[0 .. n_ranks - 1].
+ * O(x.n * n_ranks). */
 static inline int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores)
 {
     rc_cusum_scores(model, x, scores);
@@ -792,7 +799,7 @@ typedef struct rc_kernel_model {
         (p) = 1.0 + ((r) + (r) * (r) * ((p) + 0.5)); \
     } while (0)
 
-/* The exponential of x <= 0 to 1 unit in the last place, 0 below -708. O(1). */
+/* Returns the exponential of x <= 0 to 1 unit in the last place, 0 below -708. O(1). */
 static inline double rc_kernel_exp(double x)
 {
     const double t = x * RC_EXP_LOG2E_ + RC_EXP_MAGIC_;
@@ -810,7 +817,7 @@ static inline double rc_kernel_exp(double x)
     return result;
 }
 
-/* The kernel of two rows with this inner product and these squared lengths. O(log degree). */
+/* Returns the kernel of two rows with an inner product and squared lengths. O(log degree). */
 static inline double rc_kernel_value(const rc_kernel *kernel, double dot, double norm_x,
                                      double norm_z)
 {
@@ -831,8 +838,8 @@ static inline double rc_kernel_value(const rc_kernel *kernel, double dot, double
     return power;
 }
 
-/* Standardized values of a row, (value - mean) * factor of each column, also of the zeros that a
- * sparse row does not store; writes z[0 .. n_features - 1]. O(n_features + x.n). */
+/* Writes the standardized values of a row, (value - mean) * factor of each column, also of the
+ * zeros that a sparse row does not store, z[0 .. n_features - 1]. O(n_features + x.n). */
 static inline void rc_standardize(rc_row x, const double *means, const double *factors,
                                   int64_t n_features, double *z)
 {
@@ -847,7 +854,8 @@ static inline void rc_standardize(rc_row x, const double *means, const double *f
     }
 }
 
-/* Inner product of two rows, each dense or sparse with ascending columns. O(x.n + z.n). */
+/* Returns the inner product of two rows, each dense or sparse with ascending columns. O(x.n + z.n).
+ */
 static inline double rc_row_dot(rc_row x, rc_row z)
 {
     double sum = 0.0;
@@ -866,7 +874,7 @@ static inline double rc_row_dot(rc_row x, rc_row z)
     return sum;
 }
 
-/* Outputs of a row; writes outputs[0 .. n_outputs - 1].
+/* Writes the outputs of a row, outputs[0 .. n_outputs - 1].
  * O(n_support * (x.n + non-zeros of a support vector + n_outputs)). */
 static inline void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, double *outputs)
 {
@@ -883,16 +891,16 @@ static inline void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, dou
     }
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel PRank or the mean of a kernel OAP; writes
- * outputs[0], the projection. Cost as rc_kernel_outputs. */
+/* Returns the predicted rank 0 .. n_ranks - 1 of a row by a kernel PRank or the mean of a kernel
+ * OAP; writes outputs[0], the projection. Cost as rc_kernel_outputs. */
 static inline int32_t rc_kernel_prank_rank(const rc_kernel_model *model, rc_row x, double *outputs)
 {
     rc_kernel_outputs(model, x, outputs);
     return rc_rank(model->thresholds, model->n_ranks, outputs[0]);
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel CuSum; writes its scores[0 .. n_ranks -
- * 1]. Cost as rc_kernel_outputs. */
+/* Returns the predicted rank 0 .. n_ranks - 1 of a row by a kernel CuSum; writes its scores[0 ..
+ * n_ranks - 1]. Cost as rc_kernel_outputs. */
 static inline int32_t rc_kernel_cusum_rank(const rc_kernel_model *model, rc_row x, double *scores)
 {
     int32_t r;

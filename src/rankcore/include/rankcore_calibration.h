@@ -28,14 +28,14 @@ typedef struct rc_calibration {
 
 #define RC_CALIBRATION_EQUAL_ (1.0 / 1099511627776.0) /* 2**-40: far above rounding */
 
-/* Uses our own exponential, whose bits do not depend on the C library. */
+/* Returns 1 / (1 + exp(-x)) by rc_kernel_exp, whose bits do not depend on the C library. */
 static inline double rc_logistic_(double x)
 {
     const double e = rc_kernel_exp(x < 0.0 ? x : -x);
     return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
 }
 
-/* rc_logistic_ of x and of -x, to the bit, with one exponential. */
+/* Writes rc_logistic_ of x and of -x, bit-identical, with one exponential. */
 static inline void rc_both_tails_(double x, double *over, double *under)
 {
     const double e = rc_kernel_exp(x < 0.0 ? x : -x);
@@ -44,8 +44,8 @@ static inline void rc_both_tails_(double x, double *over, double *under)
     *under = x < 0.0 ? large : small;
 }
 
-/* Probability of the logistic distribution between bounds: differences of small numbers, not of
- * numbers close to 1, in both tails. */
+/* Returns the probability of the logistic distribution between bounds: differences of small
+ * numbers, not of numbers close to 1, in both tails. */
 static inline double rc_logistic_between_(double upper, double lower)
 {
     if (lower > 0.0)
@@ -53,7 +53,7 @@ static inline double rc_logistic_between_(double upper, double lower)
     return rc_logistic_(upper) - rc_logistic_(lower);
 }
 
-/* Last knot at or below z, limited to the first and the last but one. */
+/* Returns the last knot at or below z, limited to the first and the last but one. */
 static inline int64_t rc_calibration_knot_(const rc_calibration *c, double z)
 {
     int64_t low = 0, high = c->n_knots - 1; /* the knot is in low .. high - 1 */
@@ -67,7 +67,7 @@ static inline int64_t rc_calibration_knot_(const rc_calibration *c, double z)
     return low;
 }
 
-/* P(rank > r) at z, between knots j and j + 1. */
+/* Returns P(rank > r) at z, between knots j and j + 1. */
 static inline double rc_calibration_above_(const rc_calibration *c, int64_t j, double z, int32_t r)
 {
     const double *curve = c->curves + r;
@@ -82,7 +82,7 @@ static inline double rc_calibration_above_(const rc_calibration *c, int64_t j, d
                               ((z - c->knots[j]) / (c->knots[j + 1] - c->knots[j]));
 }
 
-/* Probability of each rank; writes p[0 .. n_ranks - 1], which add up to 1. O(n_ranks + log
+/* Writes the probability of each rank, p[0 .. n_ranks - 1], which add up to 1. O(n_ranks + log
  * n_knots). */
 static inline void rc_calibration_probabilities(const rc_calibration *c, double score, double *p)
 {
@@ -107,8 +107,8 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
         p[r] /= total;
 }
 
-/* The rank of minimum expected cost, 0 .. n_ranks - 1; the lowest of ranks whose costs are equal
- * up to rounding: if an isotonic curve is flat at one half, two ranks have the same cost, and
+/* Returns the rank of minimum expected cost, 0 .. n_ranks - 1; the lowest of ranks whose costs are
+ * equal up to rounding: if an isotonic curve is flat at one half, two ranks have the same cost, and
  * the last bit of a score must not decide. O(n_ranks^2). */
 static inline int32_t rc_calibration_rank(const rc_calibration *c, const double *p)
 {

@@ -127,7 +127,7 @@ typedef struct rc_pair_state {
     int64_t n_features;
     double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
     int64_t kept;       /* number of members */
-    double streak;      /* successes of the current hypothesis counted at earlier units ... */
+    double streak;      /* successes of the current hypothesis at earlier units ... */
     double total;       /* ... and of all so far */
     double unit;        /* value of a success at present ... */
     int64_t run;        /* ... and number of these of the current hypothesis */
@@ -154,7 +154,7 @@ typedef struct rc_capi {
 
 static const rc_capi *rc_api = NULL;
 
-/* Loads the table. 0, or -1 with a Python exception set. Requires the GIL. */
+/* Loads the table; returns 0, or -1 with a Python exception set. Requires the GIL. */
 static inline int rc_import(void)
 {
     PyObject *module = PyImport_ImportModule("rankcore._ext.capi");
@@ -245,7 +245,7 @@ static inline int32_t rc_pair_committee(const rc_pair_state *state, double *weig
     return rc_api->pair_committee(state, weights);
 }
 
-/* The state's current hypothesis, to score with; borrows its arrays. O(1). */
+/* Returns the state's current hypothesis to score with; it borrows the arrays. O(1). */
 static inline rc_prank rc_prank_view(const rc_prank_state *state)
 {
     rc_prank model;

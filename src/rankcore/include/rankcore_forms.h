@@ -86,7 +86,7 @@ typedef struct rc_model {
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
     const int64_t *class_ends;  /* for text: end of each label */
     rc_model_text names;        /* of features, one after the other */
-    const int64_t *name_ends;   /* NULL: they have none */
+    const int64_t *name_ends;   /* NULL: features have no names */
     const unsigned char *bytes; /* the file */
     size_t size;
     unsigned char *swapped; /* on big-endian machines: its numbers in native byte order */
@@ -114,7 +114,8 @@ static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, 
            (array.n_axes < 3 || array.shape[2] == c);
 }
 
-/* The doubles of an array of shape (a) or, if b is not 0, (a, b); NULL for another shape. */
+/* Returns the doubles of an array of shape (a) or, if b is not 0, (a, b); NULL for another shape.
+ */
 static inline const double *rc_model_doubles_(const rc_model_file_ *file, const char *key,
                                               int64_t a, int64_t b)
 {
@@ -186,7 +187,7 @@ static inline int32_t rc_model_read_votes_(rc_model *model, const rc_model_file_
         !rc_model_has_(cuts, n_tiles, model->n_ranks - 1, model->width) ||
         (votes.size - 1) / model->width >= n_tiles)
         return 0;
-    for (j = 0; j < votes.size; j++) /* their sum, times a rank, stays a number */
+    for (j = 0; j < votes.size; j++) /* their sum times a rank must not overflow */
         if (model->votes[j] < 0 || model->votes[j] > INT64_MAX / 8 / votes.size / model->n_ranks)
             return 0;
     return 1;
@@ -211,7 +212,7 @@ static inline int32_t rc_model_read_stumps_(rc_model *model, const rc_model_file
            rc_model_offsets_(stumps->offsets, d, thresholds.size);
 }
 
-/* Each node except the root comes after its parent, so that walks end. */
+/* Checks that each node except the root comes after its parent, so that walks end. */
 static inline int32_t rc_model_check_trees_(const rc_trees *trees, int64_t n)
 {
     int64_t t, i, bad = 0;
@@ -260,7 +261,7 @@ static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_
     return rc_model_check_trees_(trees, n);
 }
 
-/* The lists of the outputs: each ascends, within the support vectors. */
+/* Checks that the list of each output ascends within the support vectors. */
 static inline int32_t rc_model_check_lists_(const rc_model *model)
 {
     int64_t j, e;
@@ -311,7 +312,7 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
     return rc_model_has_(vectors, norms.size, model->n_features, 0);
 }
 
-/* What rows are standardized with, if the model does. */
+/* Reads the moments with which the model standardizes rows, if it does. */
 static inline int32_t rc_model_read_moments_(rc_model *model, const rc_model_file_ *file)
 {
     const int64_t d = model->n_features;
@@ -373,7 +374,7 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
            rc_model_read_rule_(model, file);
 }
 
-/* Trees of each score, which differ in their values only, and the biases of the tasks. */
+/* Reads the trees of each score, which differ in their values only, and the biases of the tasks. */
 static inline int32_t rc_model_read_ordinal_trees_(rc_model *model, const rc_model_file_ *file)
 {
     const rc_model_text tasks = rc_model_fact_(file, "scoring.tasks");
@@ -449,7 +450,7 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
     }
 }
 
-/* Curves of a model whose form is read; 1 if it has none. */
+/* Reads the curves of a model after its form; returns 1 if it has none. */
 static inline int32_t rc_model_read_calibration_(rc_model *model, const rc_model_file_ *file)
 {
     const rc_model_array curves = rc_model_part_(file, "scoring.curves", RC_MODEL_F64, 2);

@@ -12,8 +12,8 @@
  * the order of the list, so that rankcore.interleaving in Python gives the same lists.
  *
  * Ownership: no function allocates or frees memory. Thread safety: functions only read and write
- * through their arguments. Documents are identified by distinct numbers. A ranking has each of its
- * documents once. Compile without -ffast-math, see rankcore.h.
+ * through their arguments. Documents are identified by distinct numbers. A ranking lists a
+ * document at most once. Compile without -ffast-math, see rankcore.h.
  */
 #ifndef RANKCORE_INTERLEAVE_H
 #define RANKCORE_INTERLEAVE_H
@@ -70,7 +70,8 @@ static inline int32_t rc_interleave_has_(const int64_t *shown, int32_t n, int64_
     return 0;
 }
 
-/* Place of a document in a ranking, from 0; the length of the ranking if it is missing. */
+/* Returns the place of a document in a ranking, from 0; the length of the ranking if it is missing.
+ */
 static inline int64_t rc_interleave_place_(const rc_rankings *R, int32_t r, int64_t document)
 {
     const int64_t first = R->offsets[r], n = R->offsets[r + 1] - first;
@@ -81,7 +82,7 @@ static inline int64_t rc_interleave_place_(const rc_rankings *R, int32_t r, int6
     return i;
 }
 
-/* A random one of the rankers whose bit is set; draws only if there are several. */
+/* Returns a random ranker whose bit is set; draws a number only if there are several. */
 static inline int32_t rc_interleave_ranker_(uint64_t bits, uint64_t *state)
 {
     uint64_t left = bits;
@@ -101,7 +102,8 @@ static inline uint64_t rc_interleave_all_(const rc_rankings *R)
     return ~UINT64_C(0) >> (64 - R->n_rankings);
 }
 
-/* The next ranker: if `fair`, among those with the fewest documents; otherwise among all. */
+/* Returns the next ranker: if `fair`, among those with the fewest documents; otherwise among all.
+ */
 static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length, uint64_t seed,
                                            int32_t fair, int64_t *shown, int32_t *owners)
 {
@@ -178,8 +180,8 @@ static inline int32_t rc_interleave_balanced(const rc_rankings *R, int32_t lengt
     return n;
 }
 
-/* Weights 1 / place^tau of the places 1 .. n; for integer tau by multiplications, whose bits are
- * the same everywhere. They may be reused. O(n). */
+/* Writes the weights 1 / place^tau of the places 1 .. n; for integer tau by multiplications, whose
+ * bits are the same everywhere. They may be reused. O(n). */
 static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
 {
     int64_t i;
@@ -358,8 +360,8 @@ static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const do
     return n;
 }
 
-/* Index 0 .. n - 1 with probabilities whose cumulative sums are given, the last of them above 0:
- * for example for lists of optimised interleaving. O(log n). */
+/* Draws an index 0 .. n - 1 with probabilities whose cumulative sums are given, the last of them
+ * above 0: for example for lists of optimised interleaving. O(log n). */
 static inline int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
 {
     uint64_t state = rc_stream(seed, 0);

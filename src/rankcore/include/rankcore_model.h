@@ -27,7 +27,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------------ rows */
 
-/* Whether a matrix has the form of the model's rows; columns are not checked. O(n_rows). */
+/* Returns whether a matrix has the form of the model's rows; columns are not checked. O(n_rows). */
 static inline int32_t rc_model_fits_(const rc_model *model, const rc_rows *X)
 {
     int64_t i;
@@ -42,7 +42,7 @@ static inline int32_t rc_model_fits_(const rc_model *model, const rc_rows *X)
     return !bad;
 }
 
-/* Whether rows can be scored: with the model's number of columns and, if sparse, with valid
+/* Returns whether rows can be scored: with the model's number of columns and, if sparse, with valid
  * ascending offsets and columns. O(stored values). */
 static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *X)
 {
@@ -55,7 +55,7 @@ static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *
     return RC_MODEL_OK;
 }
 
-/* A scaled row, in `room`, rounded as in scikit-learn. */
+/* Returns a scaled row, in `room`, rounded as in scikit-learn. */
 static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *room)
 {
     int64_t i;
@@ -105,7 +105,7 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
 
 /* ------------------------------------------------------------------------ scoring */
 
-/* rc_dot with every `width`-th weight. */
+/* Returns rc_dot with every `width`-th weight. */
 static inline double rc_model_dot_(rc_row x, const double *w, int64_t width)
 {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};
@@ -119,7 +119,7 @@ static inline double rc_model_dot_(rc_row x, const double *w, int64_t width)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Votes for each rank; writes tally[0 .. n_ranks - 1] and returns their sum. */
+/* Writes the votes for each rank, tally[0 .. n_ranks - 1]; returns their sum. */
 static inline int64_t rc_model_tally_(const rc_model *model, rc_row x, int64_t *tally)
 {
     const int64_t width = model->width, k = model->n_ranks - 1, d = model->n_features;
@@ -157,7 +157,7 @@ static inline int32_t rc_model_elected_(const rc_model *model, const int64_t *ta
     return (int32_t)((2 * sum + total) / (2 * total));
 }
 
-/* Cumulative scores of tasks from their outputs at scores[1 ..]. */
+/* Computes cumulative scores of tasks from their outputs at scores[1 ..]. */
 static inline void rc_model_cumulate_(double *scores, const double *thresholds, int32_t n_ranks)
 {
     int32_t r;
@@ -166,7 +166,8 @@ static inline void rc_model_cumulate_(double *scores, const double *thresholds, 
         scores[r] = scores[r - 1] + (scores[r] - thresholds[r - 1]);
 }
 
-/* Outputs of a kernel's lists; writes outputs[0 .. n_outputs - 1] and the memory after them.
+/* Writes the outputs of a kernel's lists, outputs[0 .. n_outputs - 1]; the memory after them is
+ * scratch.
  * Entry e of a list is added to sum e mod 4, as in Python. */
 static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *outputs)
 {
@@ -194,14 +195,14 @@ static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *ou
         outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
 }
 
-/* Doubles that the score of one row requires, the last of them for its standardized values. */
+/* Returns how many doubles the score of one row requires, including its standardized values. */
 static inline size_t rc_model_sums_(const rc_model *model)
 {
     return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2 +
            (model->means ? (size_t)model->n_features : 0);
 }
 
-/* The score of one row, for all forms except stumps and trees; writes *rank if the form has
+/* Returns the score of one row, for all forms except stumps and trees; writes *rank if the form has
  * ranks. `room` has rc_model_sums_ doubles. */
 static inline double rc_model_linear_(const rc_model *model, rc_row x, double *room, int32_t *rank)
 {
@@ -249,7 +250,7 @@ static inline double rc_model_votes_(const rc_model *model, rc_row x, double *ro
     return (double)sum / (double)total;
 }
 
-/* Score and rank from the outputs of the tasks at room[1 ..]. */
+/* Computes score and rank from the outputs of the tasks at room[1 ..]. */
 static inline double rc_model_by_tasks_(const rc_model *model, double *room, int32_t *rank)
 {
     const double *cuts = model->tasks.thresholds;
@@ -283,8 +284,8 @@ static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *r
     return room[1];
 }
 
-/* The score that all tasks share, else NaN. Writes the probabilities to `room`, followed by the
- * scores. */
+/* Returns the score that all tasks share, else NaN. Writes the probabilities to `room`, followed by
+ * the scores. */
 static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, double *room,
                                              int32_t *rank)
 {
@@ -299,7 +300,7 @@ static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, do
     return model->ranks.shared ? scores[0] : (double)NAN;
 }
 
-/* Score and rank of one row; either may be NULL. If the model has probabilities, computing a
+/* Writes score and rank of one row; either may be NULL. If the model has probabilities, computing a
  * rank writes them to `room`. */
 static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
                                  int32_t *rank)
@@ -350,7 +351,7 @@ static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, 
         *rank = y;
 }
 
-/* Bytes of `room` required by rc_model_answer for n_rows rows; at least 8. O(1). */
+/* Returns the bytes of `room` required by rc_model_answer for n_rows rows; at least 8. O(1). */
 static inline size_t rc_model_room_(const rc_model *model, int64_t n_rows)
 {
     const size_t one = rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0);
@@ -358,7 +359,7 @@ static inline size_t rc_model_room_(const rc_model *model, int64_t n_rows)
     return tiled && sizeof(rc_tiles_) > 8 * one ? sizeof(rc_tiles_) : 8 * one;
 }
 
-/* The same for any number of rows. O(1). */
+/* Returns the bytes of `room` required for any number of rows. O(1). */
 static inline size_t rc_model_room(const rc_model *model)
 {
     return rc_model_room_(model, INT64_MAX);
@@ -369,8 +370,8 @@ static inline int32_t rc_model_has_probabilities_(const rc_model *model)
     return model->calibrated || model->form == RC_MODEL_ORDINAL_TREES;
 }
 
-/* With `check`, an invalid row ends the call: each row is checked just before it is scored, when
- * its columns are being loaded anyway. */
+/* Answers a call. With `check`, an invalid row ends it: each row is checked just before it is
+ * scored, when its columns are being loaded anyway. */
 static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, double *scores,
                                        int32_t *ranks, double *probabilities, void *room,
                                        int32_t check)
@@ -386,7 +387,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
     if (X->n_features != model->n_features || (!X->indptr && X->stride < X->n_features))
         return RC_MODEL_ROWS;
     if ((model->center || model->shift) && X->indices)
-        return RC_MODEL_UNSUPPORTED; /* zeros would not stay zeros */
+        return RC_MODEL_UNSUPPORTED; /* implicit zeros would become other values */
     if (model->form == RC_MODEL_TREES && scores && !model->scales && !ranks && !probabilities) {
         for (i = 0; check && X->indptr && i < X->n_rows; i++)
             if (!rc_rows_ascend_(X, i))
@@ -413,9 +414,9 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
     return RC_MODEL_OK;
 }
 
-/* Scores and ranks of rows; writes scores[0 .. n_rows - 1] and ranks[0 .. n_rows - 1], either of
- * which may be NULL, and `room`, rc_model_room bytes aligned to 8 bytes, exclusive to this call.
- * Allocates nothing. Rows are not validated: see rc_model_check_rows.
+/* Writes scores and ranks of rows, scores[0 .. n_rows - 1] and ranks[0 .. n_rows - 1], either of
+ * which may be NULL. `room` is scratch, rc_model_room bytes aligned to 8 bytes, exclusive to this
+ * call. Allocates nothing. Rows are not validated: see rc_model_check_rows.
  *
  * A score is that of Python's `project` (ordinal learners) or `predict` (rankers); NaN for the
  * multiclass perceptron, which has none. For OrdinalBoost it is f, or NaN if each task has a
@@ -427,8 +428,8 @@ static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, d
     return rc_model_answer_(model, X, scores, ranks, NULL, room, 0);
 }
 
-/* Probability of each rank, for CalibratedOrdinal and OrdinalBoost; writes probabilities[0 ..
- * n_rows * n_ranks - 1], row by row. Otherwise as rc_model_answer. */
+/* Writes the probability of each rank, for CalibratedOrdinal and OrdinalBoost, row by row,
+ * probabilities[0 .. n_rows * n_ranks - 1]. Otherwise as rc_model_answer. */
 static inline int32_t rc_model_probabilities(const rc_model *model, const rc_rows *X,
                                              double *probabilities, void *room)
 {
@@ -449,14 +450,14 @@ static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_
     return code;
 }
 
-/* Scores of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
+/* Writes scores of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
  * small. */
 static inline int32_t rc_model_score(const rc_model *model, const rc_rows *X, double *scores)
 {
     return rc_model_answer_in_arena_(model, X, scores, NULL);
 }
 
-/* Ranks of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
+/* Writes ranks of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
  * small. */
 static inline int32_t rc_model_rank(const rc_model *model, const rc_rows *X, int32_t *ranks)
 {

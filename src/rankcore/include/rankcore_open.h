@@ -1,4 +1,4 @@
-/* rankcore_open.h - opens a model from the bytes of its file: header, checksum, scoring form,
+/* rankcore_open.h - open a model from the bytes of its file: header, checksum, scoring form,
  * scaler, labels. Part of rankcore_model.h. O(bytes) with the checksum, O(bytes of the arrays)
  * without. */
 #ifndef RANKCORE_OPEN_H
@@ -23,7 +23,8 @@ extern "C" {
 
 /* ------------------------------------------------------------------------ names */
 
-/* Name of a feature, without terminating zero byte; empty if the model has no names. O(1). */
+/* Returns the name of a feature, without terminating zero byte; empty if the model has no names.
+ * O(1). */
 static inline rc_model_text rc_model_feature(const rc_model *model, int64_t column)
 {
     rc_model_text name = {NULL, 0};
@@ -35,7 +36,7 @@ static inline rc_model_text rc_model_feature(const rc_model *model, int64_t colu
     return name;
 }
 
-/* Label of a rank, if labels are text, without terminating zero byte. O(1). */
+/* Returns the label of a rank, if labels are text, without terminating zero byte. O(1). */
 static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
 {
     rc_model_text label = {NULL, 0};
@@ -47,7 +48,7 @@ static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
     return label;
 }
 
-/* Label of a rank, if labels are numbers of 4 or 8 bytes; NaN if they are not. O(1). */
+/* Returns the label of a rank, if labels are numbers of 4 or 8 bytes; NaN if they are not. O(1). */
 static inline double rc_model_label_number(const rc_model *model, int32_t rank)
 {
     if (!model->class_ends && rank >= 0 && rank < model->n_ranks)
@@ -141,7 +142,7 @@ static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_
 
 /* ------------------------------------------------------------------------ the file */
 
-/* Whether the byte order of this machine differs from that of files. */
+/* Returns whether the byte order of this machine differs from that of files. */
 static inline int32_t rc_model_swaps_(void)
 {
     const uint32_t one = 1;

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Task j, 1 .. n_ranks - 1, is whether the rank is at least j. Its score is s_j = f - b_j, of one
- * score f that all tasks share, or s_j = g_j - b_j, of a score for each task. With adjacent
+/* Task j, 1 .. n_ranks - 1, decides whether the rank is at least j. Its score is s_j = f - b_j, of
+ * one score f that all tasks share, or s_j = g_j - b_j, of a score for each task. With adjacent
  * categories, log(p[j] / p[j - 1]) = s_j; with cumulative logits, for a shared score and ascending
  * biases only, P(rank >= j) = 1 / (1 + exp(-s_j)). */
 typedef struct rc_tasks {
@@ -20,7 +20,7 @@ typedef struct rc_tasks {
     int32_t cumulative;
 } rc_tasks;
 
-/* Sums of few non-negative terms, so that the results are monotone. As rc_tasks_probabilities. */
+/* As rc_tasks_probabilities, by sums of few non-negative terms, so that results are monotone. */
 static inline void rc_tasks_adjacent_(const rc_tasks *tasks, const double *scores, int64_t apart,
                                       double *p, double *above, double *below)
 {
@@ -52,7 +52,7 @@ static inline void rc_tasks_adjacent_(const rc_tasks *tasks, const double *score
     }
 }
 
-/* Differences of small numbers in both tails. As rc_tasks_probabilities. */
+/* As rc_tasks_probabilities, by differences of small numbers in both tails. */
 static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *scores, double *p,
                                         double *above, double *below)
 {
@@ -80,7 +80,7 @@ static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *sco
         p[j] /= total;
 }
 
-/* Probability of each rank, for scores that are `apart` doubles apart; writes p[0 .. n_ranks -
+/* Writes the probability of each rank, for scores that are `apart` doubles apart: p[0 .. n_ranks -
  * 1], which add up to 1, and, unless they are NULL, above[0 .. n_ranks - 1], P(rank >= j), and
  * below[0 .. n_ranks - 1], P(rank < j). O(n_ranks). */
 static inline void rc_tasks_probabilities(const rc_tasks *tasks, const double *scores,

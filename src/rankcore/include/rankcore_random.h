@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a good hash of 64 bits. */
+/* Returns a hash of 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood 2014). */
 static inline uint64_t rc_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -17,7 +17,7 @@ static inline uint64_t rc_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* The initial state of a separate stream for each visit. */
+/* Returns the initial state of a separate stream for each visit. */
 static inline uint64_t rc_stream(uint64_t seed, uint64_t visit)
 {
     return rc_mix(seed + UINT64_C(0x9E3779B97F4A7C15) * (visit + 1));
@@ -29,7 +29,7 @@ static inline uint64_t rc_draw(uint64_t *state)
     return rc_mix(*state);
 }
 
-/* Uniform on 0 .. n - 1, n at least 1 (Lemire 2019). */
+/* Draws uniformly from 0 .. n - 1, n at least 1 (Lemire 2019). */
 static inline uint32_t rc_below(uint64_t *state, uint32_t n)
 {
     for (;;) {
@@ -39,7 +39,7 @@ static inline uint32_t rc_below(uint64_t *state, uint32_t n)
     }
 }
 
-/* Uniform on [0, 1), a multiple of 2**-53. */
+/* Draws uniformly from [0, 1), a multiple of 2**-53. */
 static inline double rc_unit(uint64_t *state)
 {
     return (double)(int64_t)(rc_draw(state) >> 11) * (1.0 / 9007199254740992.0);

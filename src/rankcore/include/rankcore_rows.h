@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Whether columns[0 .. n - 1] ascend, without a branch for each. With compiler vectors, eight at
- * a time, at a fraction of the cost of a product with weights. */
+/* Returns whether columns[0 .. n - 1] ascend, without a branch for each. With compiler vectors,
+ * eight at a time, at a fraction of the cost of a product with weights. */
 static inline int32_t rc_columns_ascend_(const int32_t *columns, int64_t n)
 {
     int64_t at = 1;
@@ -35,7 +35,7 @@ static inline int32_t rc_columns_ascend_(const int32_t *columns, int64_t n)
     return good != 0;
 }
 
-/* Whether the columns of row i ascend and are below n_features. */
+/* Returns whether the columns of row i ascend and are below n_features. */
 static inline int32_t rc_rows_ascend_(const rc_rows *rows, int64_t i)
 {
     const int64_t n = rows->indptr[i + 1] - rows->indptr[i];

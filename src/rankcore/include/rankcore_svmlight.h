@@ -54,7 +54,7 @@ static inline char *rc_svmlight_word_(char **text)
     return *word ? word : NULL;
 }
 
-/* Whether a word is a finite number; writes it. */
+/* Returns whether a word is a finite number, and writes it. */
 static inline int32_t rc_svmlight_number_(const char *word, double *value)
 {
     char *end;

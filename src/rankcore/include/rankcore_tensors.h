@@ -64,7 +64,7 @@ static inline int32_t rc_json_take_(rc_json_ *json, char expected)
     return 1;
 }
 
-/* A string without decoding of escapes. */
+/* Reads a string without decoding escapes. */
 static inline rc_model_text rc_json_string_(rc_json_ *json)
 {
     rc_model_text text = {NULL, 0};
@@ -83,7 +83,7 @@ static inline rc_model_text rc_json_string_(rc_json_ *json)
     return text;
 }
 
-/* A non-negative integer. */
+/* Reads a non-negative integer. */
 static inline int64_t rc_json_number_(rc_json_ *json)
 {
     int64_t value = 0;
@@ -132,7 +132,8 @@ static inline int64_t rc_model_item_(rc_model_text dtype, int32_t *known)
     return 0;
 }
 
-/* The value of an array's name: {"dtype":"F64","shape":[4],"data_offsets":[0,32]}, in any order. */
+/* Reads the value of an array's name: {"dtype":"F64","shape":[4],"data_offsets":[0,32]}, in any
+ * order. */
 static inline rc_model_entry_ rc_json_entry_(rc_json_ *json)
 {
     rc_model_entry_ entry;
@@ -183,8 +184,8 @@ static inline rc_model_entry_ rc_json_entry_(rc_json_ *json)
 
 /* ------------------------------------------------------------------------ the header */
 
-/* Entries that can be read: metadata values by key, and arrays by their own names. Those
- * that begin with "scoring." name arrays too. */
+/* Entries that can be read: metadata values by key, and arrays by their own names. Values of keys
+ * that begin with "scoring." are names of arrays, too. */
 static const char *const rc_model_keys_[] = {
     "format",          "version",          "checksum",          "n_features",
     "learner",         "scoring",          "scoring.of",        "scoring.reason",
@@ -220,12 +221,12 @@ typedef struct rc_model_file_ {
     const char *header, *header_end;
     const unsigned char *data;
     int64_t n_data;
-    rc_model_text facts[RC_MODEL_KEYS_];
-    rc_model_array parts[RC_MODEL_KEYS_]; /* the arrays that facts name */
+    rc_model_text metadata[RC_MODEL_KEYS_];
+    rc_model_array parts[RC_MODEL_KEYS_]; /* the arrays that metadata names */
     rc_model_array named[RC_MODEL_NAMES_];
 } rc_model_file_;
 
-/* Index of a text among names; -1 if missing. */
+/* Returns the index of a text among names; -1 if missing. */
 static inline int32_t rc_model_place_(rc_model_text text, const char *const *names, int32_t n)
 {
     int32_t k;
@@ -235,13 +236,13 @@ static inline int32_t rc_model_place_(rc_model_text text, const char *const *nam
     return -1;
 }
 
-/* Stores an array of the header: by its own name or, once facts are known, by the facts that
- * name it. */
+/* Stores an array of the header: by its own name or, once metadata is read, by the keys that name
+ * it. */
 static inline void rc_model_keep_(rc_model_file_ *file, rc_model_text name, rc_model_array array,
-                                  int32_t facts_known, rc_json_ *json)
+                                  int32_t metadata_known, rc_json_ *json)
 {
     int32_t k;
-    if (!facts_known) {
+    if (!metadata_known) {
         k = rc_model_place_(name, rc_model_names_, RC_MODEL_NAMES_);
         if (k >= 0) {
             json->bad |= file->named[k].data != NULL;
@@ -250,14 +251,15 @@ static inline void rc_model_keep_(rc_model_file_ *file, rc_model_text name, rc_m
         return;
     }
     for (k = 0; k < RC_MODEL_KEYS_; k++)
-        if (file->facts[k].first && file->facts[k].n == name.n &&
-            memcmp(file->facts[k].first, name.first, (size_t)name.n) == 0) {
+        if (file->metadata[k].first && file->metadata[k].n == name.n &&
+            memcmp(file->metadata[k].first, name.first, (size_t)name.n) == 0) {
             json->bad |= file->parts[k].data != NULL;
             file->parts[k] = array;
         }
 }
 
-static inline void rc_model_read_facts_(rc_model_file_ *file, rc_json_ *json, int32_t facts_known)
+static inline void rc_model_read_metadata_(rc_model_file_ *file, rc_json_ *json,
+                                           int32_t metadata_known)
 {
     rc_json_take_(json, '{');
     while (!json->bad && rc_json_peek_(json) != '}') {
@@ -265,11 +267,11 @@ static inline void rc_model_read_facts_(rc_model_file_ *file, rc_json_ *json, in
         rc_model_text value;
         rc_json_take_(json, ':');
         value = rc_json_string_(json);
-        if (!json->bad && !facts_known) {
+        if (!json->bad && !metadata_known) {
             const int32_t k = rc_model_place_(key, rc_model_keys_, RC_MODEL_KEYS_);
             if (k >= 0) {
-                json->bad |= file->facts[k].first != NULL;
-                file->facts[k] = value;
+                json->bad |= file->metadata[k].first != NULL;
+                file->metadata[k] = value;
             }
         }
         if (!json->bad && rc_json_peek_(json) == ',')
@@ -278,9 +280,10 @@ static inline void rc_model_read_facts_(rc_model_file_ *file, rc_json_ *json, in
     rc_json_take_(json, '}');
 }
 
-/* Parses the whole header once, and validates every entry; without `facts_known` stores facts
- * and named arrays, with it the arrays that facts name. Returns whether the header is valid. */
-static inline int32_t rc_model_walk_(rc_model_file_ *file, int32_t facts_known)
+/* Parses the whole header once, and validates every entry; without `metadata_known` stores
+ * metadata and named arrays, with it the arrays that metadata names. Returns whether the header is
+ * valid. */
+static inline int32_t rc_model_walk_(rc_model_file_ *file, int32_t metadata_known)
 {
     rc_json_ json;
     json.at = file->header;
@@ -291,14 +294,14 @@ static inline int32_t rc_model_walk_(rc_model_file_ *file, int32_t facts_known)
         const rc_model_text key = rc_json_string_(&json);
         rc_json_take_(&json, ':');
         if (rc_model_is_(key, "__metadata__"))
-            rc_model_read_facts_(file, &json, facts_known);
+            rc_model_read_metadata_(file, &json, metadata_known);
         else {
             rc_model_entry_ entry = rc_json_entry_(&json);
             if (entry.last > file->n_data)
                 json.bad = 1;
             if (!json.bad) {
                 entry.array.data = file->data + entry.first;
-                rc_model_keep_(file, key, entry.array, facts_known, &json);
+                rc_model_keep_(file, key, entry.array, metadata_known, &json);
             }
         }
         if (!json.bad && rc_json_peek_(&json) == ',')
@@ -322,7 +325,7 @@ static inline rc_model_text rc_model_fact_(const rc_model_file_ *file, const cha
 {
     const int32_t k = rc_model_place_(rc_model_text_(key), rc_model_keys_, RC_MODEL_KEYS_);
     const rc_model_text none = {NULL, 0};
-    return k < 0 ? none : file->facts[k];
+    return k < 0 ? none : file->metadata[k];
 }
 
 static inline rc_model_array rc_model_named_(const rc_model_file_ *file, const char *name)
@@ -333,7 +336,8 @@ static inline rc_model_array rc_model_named_(const rc_model_file_ *file, const c
     return k < 0 ? none : file->named[k];
 }
 
-/* The array named by a metadata key; data is NULL unless it has these axes and this type. */
+/* Returns the array named by a metadata key; data is NULL unless it has these axes and this type.
+ */
 static inline rc_model_array rc_model_part_(const rc_model_file_ *file, const char *key,
                                             int32_t dtype, int32_t n_axes)
 {
@@ -360,7 +364,7 @@ static inline int64_t rc_model_integer_(rc_model_text text)
     return json.bad || json.at != json.end ? -1 : value;
 }
 
-/* CRC-32 of bytes, as in zlib, eight at a time. O(n). */
+/* Returns the CRC-32 of bytes, as in zlib, eight at a time. O(n). */
 static inline uint32_t rc_crc32_(const unsigned char *bytes, size_t n)
 {
     uint32_t table[8][256], crc = 0xFFFFFFFFu;
@@ -405,7 +409,7 @@ static inline int32_t rc_model_locate_(const unsigned char *bytes, size_t size,
     return *file->header == '{' && rc_model_walk_(file, 0) && rc_model_walk_(file, 1);
 }
 
-/* Whether offsets start with 0, are non-decreasing and end with `last`. */
+/* Returns whether offsets start with 0, are non-decreasing and end with `last`. */
 static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
 {
     int64_t i, bad = offsets[0] != 0 || offsets[n] != last;

@@ -75,7 +75,7 @@ typedef struct rc_tiles_ {
     int32_t single; /* nodes and tile */
 } rc_tiles_;
 
-/* The maximum single-precision number not above x. */
+/* Returns the maximum single-precision number not above x. */
 static inline float rc_tile_below_(double x)
 {
     float found;
@@ -116,13 +116,13 @@ static inline int32_t rc_tile_tree_(const rc_tiles_ *tiles, const rc_trees *mode
         for (k = 0; k < 2; k++)
             count[i] += children[2 * i + k] < 0 ? 1 : count[children[2 * i + k]];
         if (count[i] > n + 1)
-            return 0; /* several nodes lead to one: there are more ways than leaves */
+            return 0; /* several nodes lead to this one: there are more paths than leaves */
     }
     for (i = 0; i < n; i++) {
         const int32_t first = i ? start[i] : 0;
         int32_t at = first;
         if (first < 0)
-            return 0; /* no node leads to it */
+            return 0; /* no node leads to this one */
         for (k = 0; k < 2; k++) {
             const int32_t child = children[2 * i + k];
             if (child < 0)
@@ -138,7 +138,7 @@ static inline int32_t rc_tile_tree_(const rc_tiles_ *tiles, const rc_trees *mode
     return 1;
 }
 
-/* Place of a column of the tile. O(log columns). */
+/* Returns the place of a column of the tile. O(log columns). */
 static inline int32_t rc_tiles_place_(const rc_tiles_ *tiles, int32_t column)
 {
     int32_t low = 0, high = tiles->n_columns;
@@ -152,8 +152,8 @@ static inline int32_t rc_tiles_place_(const rc_tiles_ *tiles, int32_t column)
     return low;
 }
 
-/* Place of any column; that of the last column, which is never read, if no tree uses it. O(1),
- * or O(log columns) with very many features. */
+/* Returns the place of any column; that of the last column, which is never read, if no tree uses
+ * it. O(1), or O(log columns) with very many features. */
 static inline int64_t rc_tiles_column_(const rc_tiles_ *tiles, int32_t column)
 {
     int32_t place;
@@ -182,7 +182,7 @@ static inline int32_t rc_tiles_columns_(rc_tiles_ *tiles, const rc_trees *model,
     return 1;
 }
 
-/* Nodes of tree t, once all columns of the tile are known. */
+/* Writes the nodes of tree t, once all columns of the tile are known. */
 static inline void rc_tiles_nodes_(rc_tiles_ *tiles, const rc_trees *model, int64_t t,
                                    const int64_t *keep)
 {
@@ -208,7 +208,7 @@ static inline void rc_tiles_nodes_(rc_tiles_ *tiles, const rc_trees *model, int6
     }
 }
 
-/* Whether tree t has few leaves, but more than two (a single step is faster to walk). */
+/* Returns whether tree t has few leaves, but more than two (a single step is faster to walk). */
 static inline int32_t rc_trees_tile_(const rc_trees *model, int64_t t)
 {
     const int64_t n = model->offsets[t + 1] - model->offsets[t];
@@ -250,8 +250,8 @@ static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, in
     return tiles->n_trees = t - first;
 }
 
-/* Values of rows i .. i + n - 1, column by column; returns whether one is missing. Rows beyond
- * the last repeat it. */
+/* Writes the values of rows i .. i + n - 1, column by column; returns whether one is missing. Rows
+ * beyond the last repeat it. */
 #define RC_TILE_FILL_(NAME, FROM, TO)                                                          \
     RC_INLINE_ int32_t NAME##inline_(const rc_tiles_ *tiles, const rc_rows *X, int64_t i,      \
                                      int64_t n, TO *tile, const int32_t zero_missing,          \

@@ -1,4 +1,4 @@
-/* Many rows at a time through a sum of trees. Include rankcore.h for the form of the trees. */
+/* Score many rows at a time by a sum of trees. Include rankcore.h for the form of the trees. */
 #ifndef RANKCORE_TREES_H
 #define RANKCORE_TREES_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Scores of rows X by a sum of trees, equal to rc_trees_score to the bit; writes scores[0 .. n_rows
- * - 1]. `room` is sizeof(rc_tiles_) bytes, or NULL if there are fewer rows than
+/* Writes the scores of rows X by a sum of trees, scores[0 .. n_rows - 1], bit-identical to
+ * rc_trees_score. `room` is sizeof(rc_tiles_) bytes, or NULL if there are fewer rows than
  * RC_TILED_ROWS_: these are walked. */
 static inline void rc_trees_scores_in_(const rc_trees *model, const rc_rows *X, double *scores,
                                        rc_tiles_ *room)
@@ -29,7 +29,7 @@ static inline void rc_trees_scores_in_(const rc_trees *model, const rc_rows *X, 
 }
 
 /* Adds to the scores of rows the values of all trees of n_sums sums that rc_trees_alike_ accepts,
- * equal to rc_trees_sums_ to the bit. Scores of the second sum follow those of the first. `sums`
+ * bit-identical to rc_trees_sums_. Scores of the second sum follow those of the first. `sums`
  * is n_sums doubles; `room` as for rc_trees_scores_in_. O(n_rows * (nodes of one sum + values of
  * a leaf in all trees)). */
 static inline void rc_trees_add_sums_(const rc_trees *model, int32_t n_sums, const rc_rows *X,
