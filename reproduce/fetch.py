@@ -176,7 +176,7 @@ def fetch(name: str, published: list[Source], expected: dict[str, str], data: Pa
     for file in wanted:
         found = hashlib.sha256(made[file]).hexdigest()
         if found != expected[file]:
-            raise ValueError(f"{file} must have SHA-256 {expected[file]}; found {found}")
+            raise ValueError(f"{file} must have SHA-256 {expected[file]}; got {found}")
     folder.mkdir(parents=True, exist_ok=True)
     for file in wanted:
         packed = gzip.compress(made[file], mtime=0) if file.endswith(".gz") else made[file]

@@ -230,7 +230,7 @@ def test_arguments_in_files_are_rejected(files):
         rc.PairwisePerceptron().fit(rows, qid=[1])
     with pytest.raises(TypeError, match="omit group"):
         rc.RankBoost().fit(rows, group=[1])
-    with pytest.raises(ValueError, match="found no qid"):
+    with pytest.raises(ValueError, match="got no qid"):
         rc.PairwisePerceptron().fit(open_rows(files / "ordinal.txt"))
     with pytest.raises(ValueError, match=r"label 5.0 .*not among"):
         rc.PRank().fit(open_rows(files / "ordinal.txt"), classes=[1, 2, 3, 4])
@@ -260,5 +260,5 @@ def test_parameters_are_checked_once(name, kind, files, monkeypatch):
         given = data.X, data.y
     kind_of(max_iter=1, random_state=0).fit(*given, **(more if kind == "memory" else {}))
     assert len(checks) == 1
-    with pytest.raises(ValueError, match="max_iter must be an integer >= 1; found 0"):
+    with pytest.raises(ValueError, match="max_iter must be an integer >= 1; got 0"):
         kind_of(max_iter=0).fit("no rows")

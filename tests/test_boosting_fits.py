@@ -66,7 +66,7 @@ def test_warm_start_continues_up_to_the_auto_rounds():
     assert (model.n_iter_, model.n_estimators_) == (100, 100)
     np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-6)
     model.set_params(n_estimators=101).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="n_estimators must be at least 101, .*; found 100"):
+    with pytest.raises(ValueError, match="n_estimators must be at least 101, .*; got 100"):
         model.set_params(n_estimators="auto").fit(X, y, qid=qid)
 
 
@@ -82,7 +82,7 @@ def test_early_stopping_ends_before_the_auto_rounds():
 @pytest.mark.parametrize("name", ["n_estimators", "learning_rate"])
 def test_auto_is_the_only_word_for_rounds_and_rate(name):
     X, y, qid = graded()
-    with pytest.raises(ValueError, match=f"{name} must be 'auto' or a.*; found 'few'"):
+    with pytest.raises(ValueError, match=f"{name} must be 'auto' or a.*; got 'few'"):
         rc.RankBoost(**{name: "few"}).fit(X, y, qid=qid)
 
 
@@ -313,7 +313,7 @@ def test_columns_that_are_ruled_out_do_not_matter_where_weights_fall_fast(
 def test_too_many_rows_are_rejected(monkeypatch):
     X, y, _ = graded()
     monkeypatch.setattr("rankcore.boosting._binning.MAX_ROWS", len(X) - 1)
-    with pytest.raises(ValueError, match="boosting supports at most 89 rows; found 90"):
+    with pytest.raises(ValueError, match="boosting supports at most 89 rows; got 90"):
         rc.RankBoost().fit(X, y, qid=np.zeros(len(y)))
 
 
@@ -379,7 +379,7 @@ def test_warm_start_wants_the_same_columns():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_estimators": 2}, "n_estimators must be at least 3, .*; found 2"),
+        ({"n_estimators": 2}, "n_estimators must be at least 3, .*; got 2"),
         ({"missing": "zero"}, "missing differs from what this model started with"),
     ],
 )

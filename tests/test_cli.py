@@ -252,7 +252,7 @@ def test_trailing_features_of_zero_are_kept(stars, tmp_path):
     succeed("train", stars, "-o", path, "--model", "prank-published", "--features", 5)
     assert json.loads(succeed("info", path, "--json"))["features"] == 5
     assert fail("train", stars, "-o", path, "--features", 1) == (
-        f"{stars} must have at most 1 features, as --features; found 2"
+        f"{stars} must have at most 1 features, as --features; got 2"
     )
 
 
@@ -463,7 +463,7 @@ def test_evaluate_prints_a_readable_table(model, stars):
 
 def test_evaluate_rejects_unknown_labels(model):
     assert fail("evaluate", model, "-", stdin="3 1:1\n9 1:1\n") == (
-        f"standard input has the label 9, which {model} does not know; its classes are 1, 2, 3"
+        f"standard input has the label 9, which is not among the classes of {model}: 1, 2, 3"
     )
 
 
@@ -586,10 +586,10 @@ def test_damaged_archives_are_named(pack, tmp_path):
             ["--set", "tiee=strict"],
             "unknown parameter of prank-published: tiee (did you mean tie?); accepted ",
         ),
-        (["--set", "tie=loose"], "tie must be one of 'crammer', 'strict'; found 'loose'"),
-        (["--set", "max_iter=many"], "max_iter must be an integer >= 1; found 'many'"),
-        (["--set", "max_iter=0"], "max_iter must be an integer >= 1; found 0"),
-        (["--set", "average=3"], "average must be True or False; found 3"),
+        (["--set", "tie=loose"], "tie must be one of 'crammer', 'strict'; got 'loose'"),
+        (["--set", "max_iter=many"], "max_iter must be an integer >= 1; got 'many'"),
+        (["--set", "max_iter=0"], "max_iter must be an integer >= 1; got 0"),
+        (["--set", "average=3"], "average must be True or False; got 3"),
         (["--set", "random_state=[1, 2]"], "random_state=[1, 2] cannot be written"),
     ],
 )
@@ -635,7 +635,7 @@ def test_wrong_files_are_no_models(model, stars, tmp_path):
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_rows_with_more_features_than_the_model_are_rejected(command, model):
     message = fail(command, model, "-", stdin="3 1:1 7:1\n")
-    assert message == f"standard input must have at most 2 features, as {model}; found 7"
+    assert message == f"standard input must have at most 2 features, as {model}; got 7"
 
 
 def test_a_failed_training_keeps_the_old_model(model, tmp_path):

@@ -63,7 +63,7 @@ def test_unexportable_models_are_an_error_of_one_line(files, tmp_path):
     command = ["export", model, out, "--format", "sql", "--names", short]
     assert "feature_names has 1 names; the model takes 5" in fail(*command)
     assert "path must end in .c" in fail("export", model, out)
-    assert "has the options none; found 'name'" in fail(*command[:5], "--name", "x")
+    assert "has the options none; got 'name'" in fail(*command[:5], "--name", "x")
     assert not out.exists()
 
 
@@ -90,10 +90,8 @@ def test_models_of_texts_are_rejected_by_name(files, tmp_path):
     rc.save(model, tmp_path / "t")
     assert "TfidfVectorizer" in succeed("info", tmp_path / "t")
     for command in (["predict", tmp_path / "t", files[1]], ["explain", tmp_path / "t", files[1]]):
-        assert "found TfidfVectorizer: use rankcore.load" in fail(*command)
-    assert "found TfidfVectorizer in the pipeline" in fail(
-        "export", tmp_path / "t", tmp_path / "c.c"
-    )
+        assert "got TfidfVectorizer: use rankcore.load" in fail(*command)
+    assert "got TfidfVectorizer in the pipeline" in fail("export", tmp_path / "t", tmp_path / "c.c")
     rc.save(rc.CalibratedOrdinal(model, cv=2).fit(texts, labels), tmp_path / "t")
     assert "TfidfVectorizer" in fail("predict", tmp_path / "t", files[1])
     assert "TfidfVectorizer" in fail("export", tmp_path / "t", tmp_path / "c.c")

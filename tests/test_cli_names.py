@@ -115,7 +115,7 @@ def test_a_rejected_value_is_named(folder, tmp_path):
     [
         ("bm25\n\nlength\n", "line 2: every line must be the name of a feature"),
         ("bm25\nlength\nbm25\n", "line 3: every line must be the name of a feature, and names"),
-        ("bm25\n", "must have at most 1 features, as --names; found 3"),
+        ("bm25\n", "must have at most 1 features, as --names; got 3"),
     ],
 )
 def test_names_that_do_not_fit_are_rejected(text, message, folder, tmp_path):
@@ -127,7 +127,7 @@ def test_names_that_do_not_fit_are_rejected(text, message, folder, tmp_path):
 def test_names_must_be_as_many_as_the_features_of_a_model(folder, tmp_path):
     succeed("train", folder / "queries.txt", "-o", tmp_path / "model", "--model", "ranksvm")
     named = ("--names", folder / "names.txt")
-    assert "a name for each of 3 features; found 4" in fail("info", tmp_path / "model", *named)
+    assert "a name for each of 3 features; got 4" in fail("info", tmp_path / "model", *named)
     assert "3" in fail("explain", tmp_path / "model", folder / "queries.txt", *named)
 
 

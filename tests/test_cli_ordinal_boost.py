@@ -83,4 +83,4 @@ def test_rows_of_a_file_and_of_a_cache_give_one_model(files, tmp_path):
 def test_bad_parameters_are_one_line(files, tmp_path):
     arguments = ("train", files / "train", "-o", tmp_path / "model", "--model", "ordinal-boost")
     assert "tasks must be one of" in fail(*arguments, "--set", "tasks=vectors")
-    assert "--shuffle is not for ordinal-boost" in fail(*arguments, "--shuffle")
+    assert "--shuffle does not apply to ordinal-boost" in fail(*arguments, "--shuffle")

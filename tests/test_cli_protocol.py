@@ -117,7 +117,7 @@ def test_parameters_are_read_from_a_file(parts, tmp_path):
     for text, message in [
         ("C = ", "params.toml is not a TOML file"),
         ("[C]\nx = 1\n", "has a table [C]"),
-        ("model = 3\n", "model must be a name, found 3"),
+        ("model = 3\n", "model must be a name; got 3"),
         ('model = "ranksvm"\nc = 1\n', "did you mean C?"),
     ]:
         file.write_text(text)

@@ -190,7 +190,7 @@ def test_auc_with_one_class_is_undefined():
     ("options", "message"),
     [
         ({"ties": "average"}, r"ties must be one of \['half', 'optimistic', 'pessimistic'\]"),
-        ({"empty": "zero"}, "empty must be a number, 'skip' or 'raise'; found 'zero'"),
+        ({"empty": "zero"}, "empty must be a number, 'skip' or 'raise'; got 'zero'"),
         ({"empty": None}, "empty must be"),
         ({"rel": float("nan")}, "rel must be a number"),
         ({"rel": "1"}, "rel must be a number"),
@@ -234,7 +234,7 @@ def test_bad_labels_and_scores_are_named(measure):
         ):
             measure([1, 0, 1], [1, 2, odd])
     with pytest.raises(
-        ValueError, match="y_true and y_score must have the same length; found 2 and 3"
+        ValueError, match="y_true and y_score must have the same length; got 2 and 3"
     ):
         measure([1, 0], [1, 2, 3])
     with pytest.raises(ValueError, match="y_true and y_score are empty"):

@@ -144,7 +144,7 @@ def refusals():
         (rc.RankSVM(kernel="poly"), {}, TypeError, "RankSVM has kernel='poly'"),
         (many, {}, TypeError, "combine='rank' scores depend on all documents of a query"),
         (rc.MulticlassPerceptron(), {}, ValueError, "requires output="),
-        (rc.MulticlassPerceptron(), {"output": 9}, ValueError, "labels 0, 1, 2, 3; found 9"),
+        (rc.MulticlassPerceptron(), {"output": 9}, ValueError, "labels 0, 1, 2, 3; got 9"),
         (rc.PRank(), {"output": 1}, ValueError, "one score per row: output must be None"),
         (rc.RankBoost(3), {"output": 1}, ValueError, "one score per row: output must be None"),
         (rc.PRank(), {"background": X[:, :2]}, ValueError, "expecting 5 features"),

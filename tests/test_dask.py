@@ -598,7 +598,7 @@ ERRORS = {
     "y with NaN": ("y", with_value(np.nan), "shard 2: .*NaN"),
     "y shorter": ("y", bad(lambda b: b[:-1]), r"shard 2: .*"),
     "y of words": ("y", bad(lambda b: b.astype(str)), "labels"),
-    "fewer blocks of y": ("y", lambda parts: parts[:2], "found 3 of X and 2 of y"),
+    "fewer blocks of y": ("y", lambda parts: parts[:2], "got 3 of X and 2 of y"),
     "weights negative": ("w", with_value(-1.0), "shard 2: sample_weight must be finite and not"),
     "weights shorter": ("w", bad(lambda b: b[:-1]), "shard 2: sample_weight must have one weight"),
     "weights in part": ("w", lambda parts: [*parts[:2], None], "in all or none"),
@@ -668,8 +668,8 @@ def test_bad_arguments_are_rejected(client, rows, tmp_path):
         (lambda: rd.PRank(classes=[1, 2]).fit(bX, by), ValueError, "class"),
         (lambda: rd.PRank().fit("rows.txt", by), TypeError, "omit y and qid"),
         (lambda: rd.PRank().fit("rows", sample_weight=by), TypeError, "files have no weights"),
-        (lambda: rd.PRank().fit(bX, by, client="tcp://x"), TypeError, "found 'tcp://x'"),
-        (lambda: rd.evaluate(by, by, qid=by, client=False), TypeError, "found False"),
+        (lambda: rd.PRank().fit(bX, by, client="tcp://x"), TypeError, "got 'tcp://x'"),
+        (lambda: rd.evaluate(by, by, qid=by, client=False), TypeError, "got False"),
         (lambda: rd.PairwisePerceptron("committee").fit(bX, by), ValueError, "requires variant="),
         (lambda: rd.PairwisePerceptron().fit(bX, by), ValueError, "qid is required"),
         (lambda: rd.RankSVM(kernel="rbf").fit(bX, by), ValueError, "requires kernel=None"),
@@ -678,7 +678,7 @@ def test_bad_arguments_are_rejected(client, rows, tmp_path):
         (
             lambda: rd.PRank().fit(bX, by, eval_set=(bX, by)),
             TypeError,
-            "arrays at the client; found delayed blocks",
+            "arrays at the client; got delayed blocks",
         ),
         (
             lambda: rd.PRank(early_stopping_rounds=2).fit(bX, by),
@@ -694,7 +694,7 @@ def test_bad_arguments_are_rejected(client, rows, tmp_path):
         with pytest.raises(error, match=message):
             fit()
     for n in [0, -1, True, 1.5, "a"]:
-        with pytest.raises((ValueError, TypeError), match=f"n_shards must be .*found {n!r}"):
+        with pytest.raises((ValueError, TypeError), match=f"n_shards must be .*got {n!r}"):
             rd.PRank().fit(bX, by, n_shards=n)
     assert rd.PRank(max_iter=1).fit(bX, by, n_shards=np.int64(1)).t_ == 1200
 

@@ -139,7 +139,7 @@ def test_unknown_names_are_rejected(name, message):
 
 
 def test_metrics_other_than_names_are_rejected():
-    with pytest.raises(TypeError, match="must be given by name; found 10"):
+    with pytest.raises(TypeError, match="must be given by name; got 10"):
         evaluate(Y, S, metrics=[10])
     with pytest.raises(ValueError, match="metrics is empty"):
         evaluate(Y, S, metrics=[])
@@ -176,7 +176,7 @@ def test_result_has_text_table_and_frame():
     expected = pandas.DataFrame({"n_rows": [2, 2], "mrr": [1.0, 0.0]}, index=queries)
     pandas.testing.assert_frame_equal(frame, expected)
     pandas.testing.assert_frame_equal(found.to_frame(worst_first="mrr"), expected.iloc[::-1])
-    with pytest.raises(KeyError, match="worst_first must be one of mrr; found 'map'"):
+    with pytest.raises(KeyError, match="worst_first must be one of mrr; got 'map'"):
         found.to_frame(worst_first="map")
 
 

@@ -89,19 +89,19 @@ def test_unexplainable_queries_are_rejected():
         query(STUMPS, X, QID)
     with pytest.raises(ValueError, match="no query 99"):
         query(STUMPS, X, QID, which=99)
-    with pytest.raises(ValueError, match="requires qid; found qid=None"):
+    with pytest.raises(ValueError, match="requires qid; got qid=None"):
         query(STUMPS, X, which=1)
     with pytest.raises(ValueError, match="one document has no order"):
         query(STUMPS, X[:1])
-    with pytest.raises(ValueError, match="same length; found 8 and 3"):
+    with pytest.raises(ValueError, match="same length; got 8 and 3"):
         query(STUMPS, X[:8], y=[1, 2, 3])
     with pytest.raises(TypeError, match="must be a learner of rankcore that scores rows"):
         query(StandardScaler().fit(X), X)
     with pytest.raises(TypeError, match="kernel='rbf'"):
         query(rc.RankSVM(kernel="rbf").fit(X[:40], Y[:40], qid=QID[:40]), X[:8])
-    with pytest.raises(ValueError, match="a must be one row; found 2"):
+    with pytest.raises(ValueError, match="a must be one row; got 2"):
         pair(STUMPS, X[:2], X[3])
-    with pytest.raises(ValueError, match="one name for each of 6 features; found 2"):
+    with pytest.raises(ValueError, match="one name for each of 6 features; got 2"):
         pair(STUMPS, X[1], X[3], feature_names=["a", "b"])
 
 
@@ -315,7 +315,7 @@ def test_permutations_take_labels_of_text_as_ranks():
 def test_invalid_permutations_are_rejected():
     with pytest.raises(ValueError, match="scope"):
         permutation_importance(SVM, X, Y, qid=QID, scope="all")
-    with pytest.raises(ValueError, match="from 0 to 5; found"):
+    with pytest.raises(ValueError, match="from 0 to 5; got"):
         permutation_importance(SVM, X, Y, qid=QID, features=[6])
     with pytest.raises(ValueError, match="n_repeats"):
         permutation_importance(SVM, X, Y, qid=QID, n_repeats=0)
@@ -444,7 +444,7 @@ class TestCommand:
             ("stumps", ["--query", 99], "has no query 99"),
             ("ranks", ["--row", 999], "--row must be from 1 to "),
             ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),
-            ("stumps", ["--plot", "why"], "a file that ends in .png, .svg or .pdf; found why"),
+            ("stumps", ["--plot", "why"], "a file that ends in .png, .svg or .pdf; got why"),
             ("stumps", ["--plot", "why.bmp"], "a file that ends in .png, .svg or .pdf"),
             ("stumps", ["--query", 8, "--metric", "auc"], "request different explanations"),
         ],

@@ -218,7 +218,7 @@ def test_the_dump_is_what_xgboost_makes_of_the_model(tmp_path, learner):
 def test_sql_rejects_names_that_differ_by_case_only(model, tmp_path):
     model = clone(model).fit(X, Y)
     names = ["price", "Age", "size", "age", "Price"]
-    with pytest.raises(ValueError, match="differ by more than case; found 'Age' and 'age'"):
+    with pytest.raises(ValueError, match="differ by more than case; got 'Age' and 'age'"):
         rc.export(model, tmp_path / "m.sql", "sql", feature_names=names)
     assert not (tmp_path / "m.sql").exists()
 
@@ -240,16 +240,16 @@ def test_other_objects_are_rejected(tmp_path):
     from sklearn.model_selection import GridSearchCV
 
     model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m"
-    with pytest.raises(ValueError, match="format must be one of c, onnx, .*; found 'pdf'"):
+    with pytest.raises(ValueError, match="format must be one of c, onnx, .*; got 'pdf'"):
         rc.export(model, path, "pdf")
-    with pytest.raises(ValueError, match="found 'pmml': the libraries that write PMML"):
+    with pytest.raises(ValueError, match="got 'pmml': the libraries that write PMML"):
         rc.export(model, path, "pmml")
-    with pytest.raises(TypeError, match="format 'sql' has the options none; found 'name'"):
+    with pytest.raises(TypeError, match="format 'sql' has the options none; got 'name'"):
         rc.export(model, path, "sql", name="x")
-    with pytest.raises(TypeError, match="takes a rankcore learner, .* found LogisticRegression"):
+    with pytest.raises(TypeError, match="takes a rankcore learner, .* got LogisticRegression"):
         rc.export(LogisticRegression().fit(X, Y), path, "c")
     search = GridSearchCV(rc.PRank(random_state=0), {"max_iter": [1, 2]}, cv=2).fit(X, Y)
-    with pytest.raises(TypeError, match="found GridSearchCV: export its best_estimator_"):
+    with pytest.raises(TypeError, match="got GridSearchCV: export its best_estimator_"):
         rc.export(search, path, "c")
     with pytest.raises(NotFittedError):
         rc.export(rc.PRank(), path, "c")
@@ -264,27 +264,25 @@ def test_other_objects_are_rejected(tmp_path):
     foreign = rc.CalibratedOrdinal(FrozenEstimator(LogisticRegression().fit(X, Y))).fit(X, Y)
     with pytest.raises(TypeError, match="its estimator is a LogisticRegression"):
         rc.export(foreign, path, "c")
-    with pytest.raises(TypeError, match="found PolynomialFeatures in the pipeline"):
+    with pytest.raises(TypeError, match="got PolynomialFeatures in the pipeline"):
         rc.export(make_pipeline(PolynomialFeatures(2), rc.PRank()).fit(X, Y), path, "c")
     imputer = SimpleImputer(missing_values=-1)
     with pytest.raises(TypeError, match="SimpleImputer of missing_values=nan"):
         rc.export(make_pipeline(imputer, rc.PRank()).fit(X, Y), path, "c")
     columns = ColumnTransformer([("scaled", StandardScaler(), [0, 1])])
-    with pytest.raises(TypeError, match="found StandardScaler as 'scaled'"):
+    with pytest.raises(TypeError, match="got StandardScaler as 'scaled'"):
         rc.export(make_pipeline(columns, rc.PRank()).fit(X, Y), path, "c")
     with pytest.raises(ValueError, match="feature_names has 2 names; the model takes 5"):
         rc.export(model, path, "sql", feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="feature_names must be unique; found 'a' more than once"):
+    with pytest.raises(ValueError, match="feature_names must be unique; got 'a' more than once"):
         rc.export(model, path, "sql", feature_names=list("aabcd"))
-    with pytest.raises(ValueError, match=r"path must end in \.c; found 'm'"):
+    with pytest.raises(ValueError, match=r"path must end in \.c; got 'm'"):
         rc.export(model, path, "c")
     with pytest.raises(ValueError, match="path must end in .json"):
         rc.export(model, path, "xgboost")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         rc.export(model, tmp_path / "none" / "m", "sql", feature_names=FIVE)
-    with pytest.raises(
-        ValueError, match=r"check must be rows of 5 features; found shape \(90, 4\)"
-    ):
+    with pytest.raises(ValueError, match=r"check must be rows of 5 features; got shape \(90, 4\)"):
         rc.export(model, path, "sql", feature_names=FIVE, check=X[:, :4])
     assert not list(tmp_path.iterdir())
 
@@ -361,7 +359,7 @@ def test_columns_of_a_table_are_selected_by_name(tmp_path):
 
 def test_a_search_for_parameters_has_a_learner(tmp_path):
     model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
-    with pytest.raises(TypeError, match="found RankSVMCV: export its best_estimator_"):
+    with pytest.raises(TypeError, match="got RankSVMCV: export its best_estimator_"):
         rc.export(model, tmp_path / "m", "sql", feature_names=FIVE)
     chosen = model.best_estimator_
     assert rc.export(chosen, tmp_path / "m", "sql", feature_names=FIVE, check=X).ulps < 2

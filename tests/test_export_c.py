@@ -166,7 +166,7 @@ def test_two_models_fit_in_one_program(tmp_path):
     assert "third_score" in (tmp_path / "three.h").read_text()
     files = [tmp_path / f"{name}.c" for name in ["one", "two", "three"]]
     subprocess.run([CC, *STRICT, *SHARED, "-o", tmp_path / "all.so", *files, "-lm"], check=True)
-    with pytest.raises(ValueError, match="name must be an identifier of C; found '2-b'"):
+    with pytest.raises(ValueError, match="name must be an identifier of C; got '2-b'"):
         rc.export(model, tmp_path / "four.c", "c", name="2-b")
 
 
@@ -195,7 +195,7 @@ def test_too_wide_rows_are_rejected(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     scaled = make_pipeline(MinMaxScaler(), rc.PRank(random_state=0)).fit(wide, [1, 2, 1, 2])
-    with pytest.raises(ValueError, match="at most 100000 features; found 100001"):
+    with pytest.raises(ValueError, match="at most 100000 features; got 100001"):
         rc.export(scaled, tmp_path / "b.c", "c")
 
 

@@ -88,7 +88,7 @@ def test_single_rows_batches_and_doubles_are_accepted(tmp_path):
     for n in [1, 2, 90]:
         found = outputs_of(tmp_path / "m.onnx", X[:n])["score"]
         np.testing.assert_allclose(found, model.predict(X[:n]), rtol=0, atol=1e-14)
-    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'; found 'int8'"):
+    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'; got 'int8'"):
         rc.export(model, tmp_path / "m.onnx", "onnx", dtype="int8")
 
 
@@ -137,7 +137,7 @@ def test_skl2onnx_converts_learners_and_pipelines(learner):
 def test_labels_without_an_onnx_type_are_rejected(tmp_path):
     days = np.array(["2020-01-01", "2021-05-05"], dtype="M8[D]")[(X[:, 0] > 0).astype(int)]
     model = rc.PRank(random_state=0).fit(X, days)
-    with pytest.raises(ValueError, match="labels must be numbers or text; found datetime64"):
+    with pytest.raises(ValueError, match="labels must be numbers or text; got datetime64"):
         rc.export(model, tmp_path / "m.onnx", "onnx")
     assert not (tmp_path / "m.onnx").exists()
 

@@ -348,7 +348,7 @@ def test_tables_of_judgments_runs_and_games_are_read(kind):
     assert qrels.to_dict() == expected
     run = rc.datasets.Run.from_frame(make(kind, ids | {"score": [1.0, 0.0, 2.0]}))
     assert run.to_dict() == expected
-    with pytest.raises(ValueError, match="must have the columns query_id, doc_id, score; found"):
+    with pytest.raises(ValueError, match="must have the columns query_id, doc_id, score; got"):
         rc.datasets.Run.from_frame(make(kind, ids))
     games = make(kind, {"model_a": ["x", "y"], "model_b": ["y", "z"], "winner": ["model_a", "tie"]})
     found = rc.preference.read_games(games).rate()
@@ -428,7 +428,7 @@ def test_duplicate_column_names_are_rejected(kind):
         arrow = pytest.importorskip("pyarrow")
         data = arrow.Table.from_arrays([arrow.array(one) for one in X.T], names=["a", "b", "a"])
     for learner in WALKED:
-        with pytest.raises(ValueError, match="X must have columns with different names; found 2 n"):
+        with pytest.raises(ValueError, match="X must have columns with different names; got 2 n"):
             fitted(learner, data)
     with pytest.raises(ValueError, match="X must have columns with different names"):
         rc.PRank().fit(X, Y).predict(data)

@@ -91,10 +91,10 @@ def test_a_stream_of_dictionaries_is_learned():
     ("records", "message"),
     [
         (["{"], "record 0 must be a JSON object"),
-        (["[1]"], r"record 0 must be a dictionary; found \[1\]"),
+        (["[1]"], r"record 0 must be a dictionary; got \[1\]"),
         ([{"stars": 1}, {"x": 2}], "record 1 must have a value of 'stars'; it has x"),
-        ([{"stars": 1, "x": {"y": 1j}}], "x.y must be a number.*found 1j"),
-        ([{"stars": 1, "x": [[1]]}], r"x must be a number.*found \[\[1\]\]"),
+        ([{"stars": 1, "x": {"y": 1j}}], "x.y must be a number.*got 1j"),
+        ([{"stars": 1, "x": [[1]]}], r"x must be a number.*got \[\[1\]\]"),
     ],
 )
 def test_invalid_records_are_named(records, message):

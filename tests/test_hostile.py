@@ -301,10 +301,10 @@ def test_misaligned_numbers_are_read_as_the_aligned_ones():
             if pl is not None
             else []
         ),
-        (pd.Series([1.0, 2]), "found a Series: for one row"),
+        (pd.Series([1.0, 2]), "got a Series: for one row"),
         ([[1.0, 10**400], [1, 2]], "X has 1000.* at row 0, column 1"),
         ([[1.0, "3"], [1, 2]], "X must be numeric"),
-        (np.array([[1.0, "3"], [1, 2]], dtype=object), "found '3' of type str at row 0, column 1"),
+        (np.array([[1.0, "3"], [1, 2]], dtype=object), "got '3' of type str at row 0, column 1"),
     ],
 )  # fmt: skip
 def test_messages_name_the_column_and_the_cause(frame, message):

@@ -238,5 +238,5 @@ NAMES = {
 
 @pytest.mark.parametrize("entry", NAMES)
 def test_string_in_place_of_a_list_of_names_is_rejected(entry):
-    with pytest.raises(TypeError, match="must be a list of names; found the string 'ab'"):
+    with pytest.raises(TypeError, match="must be a list of names; got the string 'ab'"):
         NAMES[entry]("ab")

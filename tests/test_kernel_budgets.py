@@ -225,11 +225,11 @@ def test_searches_slice_precomputed_values():
 def test_precomputed_values_must_cover_the_rows(tmp_path):
     X, y = problem(40)
     gram = rbf_kernel(X)
-    with pytest.raises(ValueError, match="for each learned row, .* found 20 columns for 40 rows"):
+    with pytest.raises(ValueError, match="for each learned row, .* got 20 columns for 40 rows"):
         rc.KernelPRank.published(kernel="precomputed").fit(gram[:, :20], y)
     model = rc.KernelPRank.published(kernel="precomputed").fit(gram, y)
     before = model.n_iter_, model.history_
-    with pytest.raises(ValueError, match="found 40 columns for 41 rows"):
+    with pytest.raises(ValueError, match="got 40 columns for 41 rows"):
         model.partial_fit(gram[:1], y[:1])
     assert (model.n_iter_, model.history_) == before
     rc.save(model, tmp_path / "model")
@@ -417,6 +417,6 @@ def test_budgets_up_to_int64_are_accepted(learner):
     made = {"n_estimators": 2} if learner is rc.KernelOAPBPM else {}
     assert learner(**made, budget=2**63 - 1).fit(X, y).support_.size <= 3
     with pytest.raises(
-        ValueError, match=rf"budget must be an integer in \[1, {2**63 - 1}\] or None; found {2**63}"
+        ValueError, match=rf"budget must be an integer in \[1, {2**63 - 1}\] or None; got {2**63}"
     ):
         learner(**made, budget=2**63).fit(X, y)

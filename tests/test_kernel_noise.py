@@ -106,5 +106,5 @@ def test_files_keep_the_choice(tmp_path):
 
 
 def test_other_words_are_rejected():
-    with pytest.raises(ValueError, match="max_iter must be 'auto' or an integer >= 1; found 'all'"):
+    with pytest.raises(ValueError, match="max_iter must be 'auto' or an integer >= 1; got 'all'"):
         fitted(*labelled(0.0), max_iter="all")

@@ -321,10 +321,10 @@ def test_features_are_numbered_from_0_or_1(dense, size, monkeypatch):
     with pytest.raises(ValueError, match="line 2: feature 0, but features count from 1"):
         matrix(zeros, zero_based=False)
     with pytest.raises(
-        ValueError, match="line 2: features must be at most 2 with 2 features; found 3"
+        ValueError, match="line 2: features must be at most 2 with 2 features; got 3"
     ):
         matrix(ones, n_features=2)
-    with pytest.raises(ValueError, match="features must be at most 1 with 2 features; found 2"):
+    with pytest.raises(ValueError, match="features must be at most 1 with 2 features; got 2"):
         matrix(zeros[:-6], n_features=2)
 
 
@@ -344,7 +344,7 @@ def test_the_largest_feature_numbers_are_read():
         ):
             load(text, **options)
     with pytest.raises(
-        ValueError, match="line 1: features must be at most 2147483646 .* found 2147483647"
+        ValueError, match="line 1: features must be at most 2147483646 .* got 2147483647"
     ):
         load(b"1 0:1 2147483647:1\n")
 
@@ -441,23 +441,23 @@ def test_comment_fields_must_be_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"x 1:1", "line 1: cannot read 'x 1:1': expected a label first, a number, found 'x'"),
+        (b"x 1:1", "line 1: cannot read 'x 1:1': expected a label first, a number; got 'x'"),
         (b"1,2 1:1", "line 1: cannot read '1,2 1:1': expected a label first, a number (CSV"),
-        (b"1:1", "line 1: cannot read '1:1': expected a label first, a number, found '1:1'"),
+        (b"1:1", "line 1: cannot read '1:1': expected a label first, a number; got '1:1'"),
         (b"1 1:1\n# c\n\n1 2:x # y", "line 4: cannot read '1 2:x # y': expected number:val"),
-        (b"1 1:\n", "line 1: cannot read '1 1:': expected number:value, found '1:'"),
-        (b"1 1\n", "line 1: cannot read '1 1': expected number:value, found '1'"),
-        (b"1 :1\n", "line 1: cannot read '1 :1': expected number:value, found ':1'"),
-        (b"1 1: 2\n", "line 1: cannot read '1 1: 2': expected number:value, found '1:'"),
-        (b"1 1:2:3\n", "line 1: cannot read '1 1:2:3': expected number:value, found '1:2:3'"),
-        (b"1 1:1_0\n", "expected number:value, found '1:1_0'"),
-        (b"1 1:0x10\n", "expected number:value, found '1:0x10'"),
-        (b"1 1:1 qid:3\n", "expected number:value, found 'qid:3'"),
-        (b"1 sid:1 1:1\n", "expected number:value, found 'sid:1'"),
-        (b"1 " + b"y" * 100, "expected number:value, found '" + "y" * 40 + "...'"),
+        (b"1 1:\n", "line 1: cannot read '1 1:': expected number:value; got '1:'"),
+        (b"1 1\n", "line 1: cannot read '1 1': expected number:value; got '1'"),
+        (b"1 :1\n", "line 1: cannot read '1 :1': expected number:value; got ':1'"),
+        (b"1 1: 2\n", "line 1: cannot read '1 1: 2': expected number:value; got '1:'"),
+        (b"1 1:2:3\n", "line 1: cannot read '1 1:2:3': expected number:value; got '1:2:3'"),
+        (b"1 1:1_0\n", "expected number:value; got '1:1_0'"),
+        (b"1 1:0x10\n", "expected number:value; got '1:0x10'"),
+        (b"1 1:1 qid:3\n", "expected number:value; got 'qid:3'"),
+        (b"1 sid:1 1:1\n", "expected number:value; got 'sid:1'"),
+        (b"1 " + b"y" * 100, "expected number:value; got '" + "y" * 40 + "...'"),
         (b"1 -4:1\n", "line 1: a feature has a negative number: '-4:1'"),
-        (b"1 2:1 2:1\n", "line 1: feature numbers must ascend and not repeat; found 2 after 2"),
-        (b"1 1:1\n1 5:1 2:1\n", "line 2: feature numbers must ascend and not repeat; found 2 aft"),
+        (b"1 2:1 2:1\n", "line 1: feature numbers must ascend and not repeat; got 2 after 2"),
+        (b"1 1:1\n1 5:1 2:1\n", "line 2: feature numbers must ascend and not repeat; got 2 aft"),
         (b"1 1:nan\n", "line 1: found '1:nan'; every value must be finite"),
         (b"1 1:-inf\n", "line 1: found '1:-inf'; every value must be finite"),
         (b"1 1:1e999\n", "line 1: found '1:1e999'; every value must be finite"),
@@ -533,11 +533,9 @@ def test_invalid_sources_are_rejected(tmp_path):
     with pytest.raises(TypeError, match="gave str instead of bytes; open it in binary mode"):
         load_letor(io.StringIO("1 1:1"))
     for wrong in [None, 3, [b"1 1:1"]]:
-        with pytest.raises(
-            TypeError, match="expected a path or a file opened in binary mode, found"
-        ):
+        with pytest.raises(TypeError, match="expected a path or a file opened in binary mode; got"):
             load_letor(wrong)
-    with pytest.raises(TypeError, match="expected a path or a file opened in binary mode, found"):
+    with pytest.raises(TypeError, match="expected a path or a file opened in binary mode; got"):
         dump_letor([[1]], [1], 3)
 
 
@@ -545,10 +543,10 @@ def test_invalid_sources_are_rejected(tmp_path):
     ("options", "error", "message"),
     [
         ({"n_features": 0}, ValueError, r"n_features must be an integer in \[1, "),
-        ({"n_features": 2**31}, ValueError, r"in \[1, 2147483647\]; found 2147483648"),
-        ({"n_features": 1.5}, TypeError, r"n_features must be an integer in .*; found 1\.5"),
+        ({"n_features": 2**31}, ValueError, r"in \[1, 2147483647\]; got 2147483648"),
+        ({"n_features": 1.5}, TypeError, r"n_features must be an integer in .*; got 1\.5"),
         ({"dtype": int}, ValueError, "dtype must be float32 or float64"),
-        ({"zero_based": "no"}, ValueError, "zero_based must be True, False or 'auto', found 'no'"),
+        ({"zero_based": "no"}, ValueError, "zero_based must be True, False or 'auto'; got 'no'"),
         ({"ensure_all_finite": "nan"}, ValueError, "ensure_all_finite must be True, False or"),
     ],
 )

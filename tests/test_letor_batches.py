@@ -81,14 +81,14 @@ def test_batches_reject_interrupted_queries():
         list(iter_letor(io.BytesIO(text), n_features=1))
     assert load(text).qid.tolist() == [1, 2, 1]
     for options, error, message in [
-        ({"zero_based": "auto"}, ValueError, "zero_based must be True or False, found 'auto'"),
-        ({"rows_per_batch": 0}, ValueError, "rows_per_batch must be an integer >= 1; found 0"),
+        ({"zero_based": "auto"}, ValueError, "zero_based must be True or False; got 'auto'"),
+        ({"rows_per_batch": 0}, ValueError, "rows_per_batch must be an integer >= 1; got 0"),
         (
             {"queries_per_batch": 0},
             ValueError,
-            "queries_per_batch must be an integer >= 1; found 0",
+            "queries_per_batch must be an integer >= 1; got 0",
         ),
-        ({"n_features": None}, TypeError, "n_features must be an integer >= 1; found None"),
+        ({"n_features": None}, TypeError, "n_features must be an integer >= 1; got None"),
     ]:
         with pytest.raises(error, match=message):
             iter_letor(io.BytesIO(text), **{"n_features": 1, **options})
@@ -102,11 +102,11 @@ def test_batches_reject_mixed_spellings_of_ids(ids, rows, tmp_path):
     # In one batch 01 beside b is a word and another query than 1; alone it would be 1.
     text = "".join(f"{label} qid:{one} 1:1\n" for one in ids for label in (0, 1))
     line = 2 * len(ids) - 1
-    with pytest.raises(ValueError, match=rf"line {line}: .* found both"):
+    with pytest.raises(ValueError, match=rf"line {line}: .* got both"):
         list(iter_letor(io.BytesIO(text.encode()), n_features=1, rows_per_batch=rows))
     path = tmp_path / "rows.txt"
     path.write_text(text)
-    with pytest.raises(ValueError, match=rf"rows.txt, line {line}: .* found both"):
+    with pytest.raises(ValueError, match=rf"rows.txt, line {line}: .* got both"):
         rc.PairwisePerceptron(max_iter=1).fit(open_rows(path))
 
 

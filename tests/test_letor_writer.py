@@ -175,10 +175,10 @@ def test_files_are_written_compressed_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": [1]}, r"y must have shape \(2,\), an entry for each row of X; found \(1,\)"),
-        ({"y": ["a", "b"]}, "y must be real numbers; found dtype <U1"),
-        ({"X": [1, 2]}, r"X must have two dimensions, found shape \(2,\)"),
-        ({"X": [["a"], ["b"]]}, "X must be numeric, found dtype <U1"),
+        ({"y": [1]}, r"y must have shape \(2,\), an entry for each row of X; got \(1,\)"),
+        ({"y": ["a", "b"]}, "y must be real numbers; got dtype <U1"),
+        ({"X": [1, 2]}, r"X must have two dimensions; got shape \(2,\)"),
+        ({"X": [["a"], ["b"]]}, "X must be numeric; got dtype <U1"),
         ({"qid": [1]}, r"qid must have shape \(2,\)"),
         ({"qid": ["a", "b c"]}, "qid 'b c' of row 1 cannot be written"),
         ({"qid": ["a", "b#"]}, "qid 'b#' of row 1 cannot be written"),

@@ -357,9 +357,9 @@ def test_gains_may_be_tables_and_callables():
     # A table need not ascend: the ideal order is that of the gains.
     upside = ndcg_score(labels, scores, gain=[5, 1, 0], k=1, ties="optimistic")
     assert upside == 1
-    with pytest.raises(ValueError, match="2 entries, for labels 0 to 1; found 2"):
+    with pytest.raises(ValueError, match="2 entries are for labels 0 to 1; got 2"):
         ndcg_score(labels, scores, gain=[0, 1])
-    with pytest.raises(ValueError, match="found 0.5"):
+    with pytest.raises(ValueError, match="got 0.5"):
         ndcg_score([0.5, 1], [1, 2], gain=[0, 1])
     with pytest.raises(ValueError, match="as many numbers"):
         ndcg_score(labels, scores, gain=lambda y: 1.0)
@@ -523,7 +523,7 @@ def test_bad_input_is_rejected_by_name(measure):
             [1],
             {},
             ValueError,
-            "y_true and y_score must have the same length; found 2 and 1",
+            "y_true and y_score must have the same length; got 2 and 1",
         ),
         ([1, math.nan], [1, 2], {}, ValueError, "y_true must be finite"),
         ([1, 2], [1, math.inf], {}, ValueError, "y_score must be finite"),

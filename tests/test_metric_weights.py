@@ -170,7 +170,7 @@ def test_pair_weights_reject_unsupported_learners():
     X, y, qid = ranking_data()
     with pytest.raises(ValueError, match="requires trees"):
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="requires labels; found pairs"):
+    with pytest.raises(ValueError, match="requires labels; got pairs"):
         rc.RankBoost(3, weak="tree", pair_weight="map").fit(X, pairs=[[0, 1]])
     with pytest.raises(ValueError, match="requires labels from 0 to 60"):
         rc.RankBoost(3, weak="tree", pair_weight="ndcg").fit(X, y * 100, qid=qid)

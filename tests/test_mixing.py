@@ -158,7 +158,7 @@ def test_merge_rejects_incompatible_models():
     model = rc.PRank.published().fit(X, y)
     with pytest.raises(ValueError, match="at least one"):
         rc.merge([])
-    with pytest.raises(TypeError, match="found VotedPRank"):
+    with pytest.raises(TypeError, match="got VotedPRank"):
         rc.merge([rc.VotedPRank().fit(X, y)])
     with pytest.raises(TypeError, match="PRank and CuSumRank"):
         rc.merge([model, rc.CuSumRank.published().fit(X, y)])

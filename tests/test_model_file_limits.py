@@ -311,7 +311,7 @@ def test_the_best_pass_is_one_of_those_made(path, best):
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
     none = {**counted(ONE, MISTAKES), "counts": np.zeros(3, dtype=np.int64)}
     rewrite(path, set_in("facts", "best_iteration", value=best), none)
-    with pytest.raises(ValueError, match=rf"best pass must be in 1 \.\. \d+; found {best}"):
+    with pytest.raises(ValueError, match=rf"best pass must be in 1 \.\. \d+; got {best}"):
         rc.load(path)
 
 

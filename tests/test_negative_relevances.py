@@ -46,7 +46,7 @@ def test_measures_of_order_take_them(learner):
 @pytest.mark.parametrize("pair_weight", ["ndcg", "ndcg@5"])
 def test_pair_weights_of_gain_reject_them(pair_weight):
     model = rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight=pair_weight)
-    with pytest.raises(ValueError, match=r"labels from 0 to 60, .*found -2: number the levels"):
+    with pytest.raises(ValueError, match=r"labels from 0 to 60, .*got -2: number the levels"):
         model.fit(X, BELOW, qid=QID)
     model.fit(X, Y, qid=QID)
 

@@ -439,7 +439,7 @@ def test_categories_of_a_frame_are_learned():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"link": "cumulative"}, "link='cumulative' requires tasks='shared'; found tasks='vector'"),
+        ({"link": "cumulative"}, "link='cumulative' requires tasks='shared'; got tasks='vector'"),
         ({"tasks": "separate"}, "tasks must be one of 'vector', 'shared'"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"max_leaf_nodes": None}, "max_leaf_nodes=None requires max_depth"),
@@ -541,7 +541,7 @@ def test_zero_weights_are_no_rows_for_the_size_of_leaves():
 def test_size_of_leaves_is_auto_or_a_number():
     X, y = data(30)
     with pytest.raises(
-        ValueError, match="min_samples_leaf must be 'auto' or an integer >= 1; found 'few'"
+        ValueError, match="min_samples_leaf must be 'auto' or an integer >= 1; got 'few'"
     ):
         rc.OrdinalBoost(5, min_samples_leaf="few").fit(X, y)
 

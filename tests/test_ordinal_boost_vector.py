@@ -232,13 +232,13 @@ def test_rows_whose_slopes_32_bits_cannot_sum_are_rejected(monkeypatch):
     assert _ordinal_rounds.MAX_ROWS < 2**30  # the kernel's limit
     X, y = data()
     monkeypatch.setattr(_ordinal_rounds, "MAX_ROWS", len(y) - 1)
-    with pytest.raises(ValueError, match=f"at most {len(y) - 1} rows; found {len(y)}"):
+    with pytest.raises(ValueError, match=f"at most {len(y) - 1} rows; got {len(y)}"):
         small("vector").fit(X, y)
 
 
 def test_cumulative_logits_may_cross_and_are_rejected():
     X, y = data()
-    with pytest.raises(ValueError, match="found tasks='vector', whose scores may cross"):
+    with pytest.raises(ValueError, match="got tasks='vector', whose scores may cross"):
         small("vector", "cumulative").fit(X, y)
 
 

@@ -36,7 +36,7 @@ def test_pipelines_searches_and_pickles_accept_learners():
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"tie": "left"}, ValueError, "tie must be one of 'crammer', 'strict'; found 'left'"),
+        ({"tie": "left"}, ValueError, "tie must be one of 'crammer', 'strict'; got 'left'"),
         ({"max_iter": 0}, ValueError, "max_iter"),
         ({"max_iter": 1.5}, TypeError, "max_iter"),
         ({"average": "yes"}, TypeError, "average must be True or False"),
@@ -70,7 +70,7 @@ def test_options_set_after_the_fit_are_checked_too(learner, name):
     X, y = ordinal_data()
     learner = clone(learner).fit(X, y).set_params(**{name: "other"})
     for call in [learner.predict, lambda X: learner.score(X, y)]:
-        with pytest.raises(ValueError, match=f"{name} must be one of .*; found 'other'"):
+        with pytest.raises(ValueError, match=f"{name} must be one of .*; got 'other'"):
             call(X)
 
 
@@ -191,7 +191,7 @@ def test_continuous_target_is_rejected_but_half_stars_are_not():
         ([1, 2, 3j], "must have an order"),
         ([1, 2, None], "classes contains None in row 2"),
         ([[1, 2]], "at least two"),
-        (["a", "b"], "y holds int64 labels"),
+        (["a", "b"], "of the type of the classes .*; got int64"),
     ],
 )
 def test_bad_classes_are_rejected(classes, message):

@@ -251,8 +251,8 @@ MEASURES = [measure for measure, _ in ORDINAL.values()] + [confusion_by_rank]
     ("y", "predicted", "options", "error", "message"),
     [
         ([], [], {}, ValueError, "y_true is empty"),
-        ([1, 2], [1], {}, ValueError, "y_true and y_pred must have the same length; found 2 and 1"),
-        ([[1, 2]], [1, 2], {}, ValueError, r"y_true must have one dimension; found shape \(1, 2\)"),
+        ([1, 2], [1], {}, ValueError, "y_true and y_pred must have the same length; got 2 and 1"),
+        ([[1, 2]], [1, 2], {}, ValueError, r"y_true must have one dimension; got shape \(1, 2\)"),
         ([1, 2], 1, {}, ValueError, "y_pred must have one dimension"),
         ([1, np.nan], [1, 2], {}, ValueError, "y_true contains NaN in row 1"),
         ([1, 2], [1, np.inf], {}, ValueError, "y_pred must be finite"),
@@ -266,9 +266,9 @@ MEASURES = [measure for measure, _ in ORDINAL.values()] + [confusion_by_rank]
             ["b"],
             {"labels": [1, 2]},
             TypeError,
-            "y_true has <U1 labels, and labels are int64",
+            "y_true must have labels of the type of labels, int64; got <U1",
         ),
-        ([1, 2], [1, 2], {"labels": [1, 2, 1]}, ValueError, "labels repeats a label"),
+        ([1, 2], [1, 2], {"labels": [1, 2, 1]}, ValueError, "labels must list each label once"),
         ([1, 2], [1, 2], {"labels": []}, ValueError, "labels must list the labels"),
         ([1, 2], [1, 2], {"sample_weight": [1]}, ValueError, "sample_weight must have length"),
         ([1, 2], [1, 2], {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite"),
@@ -309,7 +309,7 @@ def test_bad_probabilities_are_named(y, proba, options, error, message):
 
 
 def test_options_are_checked():
-    with pytest.raises(ValueError, match="d must be at least 0, found -1"):
+    with pytest.raises(ValueError, match="d must be at least 0; got -1"):
         accuracy_within([1], [1], -1)
     with pytest.raises(ValueError, match="normalize must be 'true', 'pred', 'all' or None"):
         confusion_by_rank([1], [1], normalize="rows")

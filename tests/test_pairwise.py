@@ -504,8 +504,8 @@ def test_pairs_of_queries_are_balanced_by_query():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"pairs": [[0, 30]]}, r"row numbers from 0 to 29; found pairs\[0\] = \[0, 30\]"),
-        ({"pairs": [[1, 2], [-1, 2]]}, r"found pairs\[1\] = \[-1, 2\]"),
+        ({"pairs": [[0, 30]]}, r"row numbers from 0 to 29; got pairs\[0\] = \[0, 30\]"),
+        ({"pairs": [[1, 2], [-1, 2]]}, r"got pairs\[1\] = \[-1, 2\]"),
         ({"pairs": [[1, 2], [3, 3]]}, r"pairs\[1\] compares row 3 with itself"),
         ({"pairs": [[1, 29]], "qid": np.repeat([7, 8], 15)}, "rows 1 and 29 of different queries"),
         ({"pairs": [[0.0, 1.0]]}, "pairs must be integers"),
@@ -578,7 +578,7 @@ def test_group_sizes_may_have_any_integer_type():
     for dtype in [np.uint64, np.int8]:
         group = np.array([3, 4], dtype=dtype)
         np.testing.assert_array_equal(perceptron().fit(X, Y, group=group).coef_, expected)
-    with pytest.raises(ValueError, match="found 18446744073709551623"):
+    with pytest.raises(ValueError, match="got 18446744073709551623"):
         perceptron().fit(X, Y, group=np.array([2**63, 2**63, 7], dtype=np.uint64))
 
 

@@ -193,7 +193,7 @@ def test_columns_are_selected_by_name(frame, tmp_path):
         rc.PRank().fit(open_rows(path, label="topic", columns=["age"]))
     with pytest.raises(ValueError, match="must be different ones"):
         open_rows(path, label="stars", columns=["age", "stars"])
-    with pytest.raises(ValueError, match="found n_features=3"):
+    with pytest.raises(ValueError, match="got n_features=3"):
         open_rows(path, **taken, n_features=3)
     cached = open_rows(path, **taken, cache=tmp_path / "cache")
     assert cached.feature_names.tolist() == ["size", "age"]

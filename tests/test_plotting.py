@@ -233,7 +233,7 @@ def test_contributions_are_chosen_by_name_or_number(ax):
     plot_contributions(model, X, [0], axes=[ax])  # no stump is needed
     with pytest.raises(ValueError, match="no feature 'weight'; names are age, size"):
         plot_contributions(model, X, ["weight"], axes=[ax])
-    with pytest.raises(ValueError, match="numbers from 0 to 1; found 2"):
+    with pytest.raises(ValueError, match="numbers from 0 to 1; got 2"):
         plot_contributions(model, X, [2], axes=[ax])
     votes = rc.VotedPRank().fit(X.to_numpy(), X["size"] > 0)
     with pytest.raises(TypeError, match="VotedPRank votes"):
@@ -361,7 +361,7 @@ def test_streams_have_a_line_for_each_learner(ax):
     overall, latest = (line.get_ydata().tolist() for line in ax.lines)
     assert overall == [one.overall["rank_loss"] for one in found.windows]
     assert latest == [one.latest["rank_loss"] for one in found.windows]
-    with pytest.raises(ValueError, match="metric must be .*: rank_loss, rps; found 'accuracy'"):
+    with pytest.raises(ValueError, match="metric must be .*: rank_loss, rps; got 'accuracy'"):
         rc.plotting.plot_stream(found, metric="accuracy", ax=ax)
     with pytest.raises(ValueError, match="its stream was empty"):
         rc.plotting.plot_stream(rc.online.evaluate(rc.PRank(), []), ax=ax)

@@ -266,7 +266,7 @@ def test_load_rejects_negative_margins(tmp_path, kind):
     model = quick(kind, margin=1.0).fit(X, y)
     model._state.model["margin"][0] = -2.0
     rc.save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match=r"margin must be >= 0, .* found -2\.0"):
+    with pytest.raises(ValueError, match=r"margin must be >= 0, .* got -2\.0"):
         rc.load(tmp_path / "model")
 
 

@@ -103,9 +103,9 @@ def test_queries_of_frames_are_read():
 @pytest.mark.parametrize(
     ("qid", "n", "error", "message"),
     [
-        ([1, 2], 3, ValueError, r"each of the 3 rows; found shape \(2,\) \(group sizes are not"),
-        (5, 1, ValueError, r"found shape \(\)"),
-        (np.zeros((3, 1)), 3, ValueError, r"found shape \(3, 1\)"),
+        ([1, 2], 3, ValueError, r"each of the 3 rows; got shape \(2,\) \(group sizes are not"),
+        (5, 1, ValueError, r"got shape \(\)"),
+        (np.zeros((3, 1)), 3, ValueError, r"got shape \(3, 1\)"),
         ([1.0, np.nan], 2, ValueError, "qid contains Na. in row"),
         ([np.nan, 1.0, 2.0], 3, ValueError, "qid contains Na. in row"),
         (["a", None], 2, ValueError, r"qid contains None in row 1"),

@@ -504,7 +504,7 @@ def test_rows_of_a_cache_are_not_copied(tmp_path):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"C": 0}, ValueError, r"C must be a number in \(0, .*; found 0"),
+        ({"C": 0}, ValueError, r"C must be a number in \(0, .*; got 0"),
         ({"C": np.inf}, ValueError, "C"),
         ({"tol": 0.0}, ValueError, "tol must be a number in "),
         ({"loss": "logistic"}, ValueError, "loss must be one of"),
@@ -525,7 +525,7 @@ def test_rows_of_a_cache_are_not_copied(tmp_path):
         (
             {"n_jobs": 0},
             ValueError,
-            "n_jobs must be an integer >= 1, an integer <= -1 or None; found 0",
+            "n_jobs must be an integer >= 1, an integer <= -1 or None; got 0",
         ),
         ({"max_iter": 0}, ValueError, "max_iter"),
         ({"warm_start": 1}, TypeError, "warm_start must be True or False"),

@@ -270,5 +270,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 def test_numbers_of_features_are_known_before_rows_are_read(tmp_path):
     dump_letor(np.eye(3), np.arange(3), tmp_path / "rows.txt")
-    with pytest.raises(TypeError, match="zero_based must be True or False; found 'auto'"):
+    with pytest.raises(TypeError, match="zero_based must be True or False; got 'auto'"):
         open_rows(tmp_path / "rows.txt", zero_based="auto")

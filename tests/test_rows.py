@@ -72,7 +72,7 @@ def test_frames_are_matrices():
         as_rows(pd.DataFrame({"a": ["x", "y"]}))
     with pytest.raises(ValueError, match=r"X must be numeric; its column 'b' has dtype datetime64"):
         as_rows(pd.DataFrame({"a": [1.0, 2.0], "b": pd.date_range("2020", periods=2)}))
-    with pytest.raises(TypeError, match="found the class DataFrame"):
+    with pytest.raises(TypeError, match="got the class DataFrame"):
         as_rows(pd.DataFrame)
 
 
@@ -154,11 +154,11 @@ MALFORMED = [
     ({"indices": np.array([2, 9, 1, 3], np.int32)}, "column index 9 in row 0"),
     ({"indices": np.array([9, 2, 1, 3], np.int32)}, "column index 9 in row 0"),
     ({"indices": np.array([0, 2, 1], np.int32)}, "indices has 3 entries and X.data 4"),
-    ({"indices": [0.0, 2.0, 1.0, 3.0]}, "indices must hold integers, found dtype float64"),
+    ({"indices": [0.0, 2.0, 1.0, 3.0]}, "indices must hold integers; got dtype float64"),
     ({"indices": [[0, 2, 1, 3]]}, "indices must have one dimension"),
     ({"indptr": [0, 2, 4]}, "indptr has 3 entries; 3 rows need 4"),
     ({"indptr": [0, 2, 2, 4, 4]}, "indptr has 5 entries"),
-    ({"indptr": [1, 2, 2, 4]}, "must start at 0, found 1"),
+    ({"indptr": [1, 2, 2, 4]}, "must start at 0; got 1"),
     ({"indptr": [0, 3, 2, 4]}, "decreases at row 1, from 3 to 2"),
     ({"indptr": [0, 2, 2, 5]}, "ends row 2 at entry 5, beyond the 4 stored values"),
     ({"indptr": [0, -2, 2, 4]}, "decreases at row 0, from 0 to -2"),
@@ -222,21 +222,21 @@ def test_other_formats_edited_by_hand_are_rejected(name):
     [
         ([1.0, 2.0], ValueError, "Reshape your data"),
         (3.0, ValueError, "Reshape your data"),
-        (np.zeros((2, 2, 2)), ValueError, "two dimensions, found 3"),
+        (np.zeros((2, 2, 2)), ValueError, "two dimensions; got 3"),
         (np.zeros((0, 3)), ValueError, r"0 sample\(s\)"),
         (np.zeros((3, 0)), ValueError, r"0 feature\(s\)"),
         (sp.csr_array((0, 3)), ValueError, r"0 sample\(s\)"),
         (sp.csr_array((3, 2**31)), ValueError, "at most 2147483647"),
-        (np.array([["1"]]), ValueError, "must be numeric, found dtype <U1"),
+        (np.array([["1"]]), ValueError, "must be numeric; got dtype <U1"),
         (np.array([["2020"]], dtype="M8[Y]"), ValueError, "must be numeric"),
         (np.array([[{}]]), TypeError, "float"),
         (np.array([[1j]]), ValueError, "Complex"),
         ([[1.0], [2.0, 3.0]], ValueError, "inhomogeneous"),
-        (None, TypeError, "found None"),
+        (None, TypeError, "got None"),
         (sp.coo_array(np.ones(3)), ValueError, "Reshape"),
-        (sp.csr_array, TypeError, "found the class csr_array"),
+        (sp.csr_array, TypeError, "got the class csr_array"),
         # Each with one attribute of two by which a sparse matrix is known.
-        ("1.0 2.0", TypeError, "found a str: read the file"),  # str.format
+        ("1.0 2.0", TypeError, "got a str: read the file"),  # str.format
         (SimpleNamespace(format="csr", shape=(2, 2)), ValueError, "Reshape your data"),
         (SimpleNamespace(tocsr=lambda: sp.csr_array(np.eye(2))), ValueError, "Reshape your data"),
     ],

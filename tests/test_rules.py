@@ -345,7 +345,7 @@ def test_unsupported_uses_of_rules_are_rejected(tmp_path):
             rc.save(model, path)
     with pytest.raises(TypeError, match="it is a user-defined rule.*compiled or not; use joblib"):
         rc.save(rc.CalibratedOrdinal(rule).fit(X, y), path)
-    with pytest.raises(TypeError, match="found PRankRule"):
+    with pytest.raises(TypeError, match="got PRankRule"):
         rc.merge([rule, rule])
     assert list(tmp_path.iterdir()) == []
     scores = PerceptronRule(random_state=0).fit(X, y)
@@ -397,21 +397,21 @@ def test_mistakes_in_a_rule_are_found():
         (count, AttributeError, "update set mistakes of Mine.*in the arrays of start"),
         (params, AttributeError, "update set max_iter of Mine"),
         (forget, AttributeError, "or deleted attributes"),
-        (widen, TypeError, r"leave weights an array of shape \(5,\).*found shape \(2,\)"),
-        (halves, TypeError, "steps an array.*int64.*found shape .* float64"),
+        (widen, TypeError, r"leave weights an array of shape \(5,\).*got shape \(2,\)"),
+        (halves, TypeError, "steps an array.*int64.*got shape .* float64"),
         (write, ValueError, "read-only"),
     ]:
         with pytest.raises(kind, match=message):
             rule_with(update).fit(X, y)
     nothing = lambda self, x, rank: None  # noqa: E731
     for arrays, kind, message in [
-        ({"seen": np.zeros(2, dtype=np.int32)}, TypeError, "found seen, an array of int32$"),
-        ({"seen": [1.0]}, TypeError, "float64 or int64; found seen, a list$"),
-        ({"max_iter": np.zeros(2)}, ValueError, "not attributes of Mine.*found 'max_iter'"),
-        ({"predict": np.zeros(2)}, ValueError, "found 'predict'"),
-        ({"t": np.zeros(2)}, ValueError, "found 't'"),
-        ({"a_sums": np.zeros(2)}, ValueError, "found 'a_sums'"),
-        ({"weights": np.zeros(2)}, ValueError, r"'weights' of shape \(5,\); found \(2,\)"),
+        ({"seen": np.zeros(2, dtype=np.int32)}, TypeError, "got seen, an array of int32$"),
+        ({"seen": [1.0]}, TypeError, "float64 or int64; got seen, a list$"),
+        ({"max_iter": np.zeros(2)}, ValueError, "not attributes of Mine.*got 'max_iter'"),
+        ({"predict": np.zeros(2)}, ValueError, "got 'predict'"),
+        ({"t": np.zeros(2)}, ValueError, "got 't'"),
+        ({"a_sums": np.zeros(2)}, ValueError, "got 'a_sums'"),
+        ({"weights": np.zeros(2)}, ValueError, r"'weights' of shape \(5,\); got \(2,\)"),
     ]:
         with pytest.raises(kind, match=message):
             rule_with(nothing, start=started(arrays)).fit(X, y)
@@ -422,7 +422,7 @@ def test_mistakes_in_a_rule_are_found():
         def scores(self, x):
             return [1.0]
 
-    with pytest.raises(ValueError, match=r"shape \(4,\); found shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"shape \(4,\); got shape \(1,\)"):
         Short().fit(X, y)
     for found in ([0] * 100, [9]):
         with pytest.raises(ValueError, match="update_rows must return at most 60 ranks from 0 to"):
@@ -518,7 +518,7 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
         ("nowhere_at_all:A", "ModuleNotFoundError"),
         ("rule_that_fails:A", "ZeroDivisionError"),
         (":A", "requires a class 'A' in a module ''"),
-        ("rule_of_mine:broken", "must be a subclass of rankcore.PythonRule.*found 1"),
+        ("rule_of_mine:broken", "must be a subclass of rankcore.PythonRule.*got 1"),
         ("json:JSONDecoder", "must be a subclass"),
     ]:
         done = run("cv", "rows.svm", "--model", wrong)

@@ -174,7 +174,7 @@ def test_load_rejects_negative_scales(tmp_path):
     model = rc.PRank(random_state=0).fit(X, y)
     model._state.model["scale"][0] = -3.0
     rc.save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match=r"scale must be >= 0, .* found -3\.0"):
+    with pytest.raises(ValueError, match=r"scale must be >= 0, .* got -3\.0"):
         rc.load(tmp_path / "model")
 
 

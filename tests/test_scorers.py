@@ -109,7 +109,7 @@ def test_scorers_are_copied_and_pickled():
         ({"metric": "ndgc@5"}, "did you mean 'ndcg@5'"),
         ({"metric": "P.5,10"}, "must name one measure"),
         ({"metric": "ndcg", "convention": "trek"}, "trec"),
-        ({"metric": "rank_loss", "convention": "trec"}, "ranking measures only; found rank_loss"),
+        ({"metric": "rank_loss", "convention": "trec"}, "ranking measures only; got rank_loss"),
         ({"metric": "neg_quadratic_weighted_kappa"}, "is not a loss"),
         ({"metric": "neg_ndcg@5"}, "no measure 'neg_ndcg@5'"),
     ],

@@ -81,7 +81,7 @@ def test_the_service_answers_with_the_scores_of_the_model(client, ranker):
     ("body", "message"),
     [
         ({"X": []}, 'the body must be {"rows": [[...], ...]}'),
-        ({"rows": [[1.0, 2.0]]}, "rows must have 136 numbers each; found shape (1, 2)"),
+        ({"rows": [[1.0, 2.0]]}, "rows must have 136 numbers each; got shape (1, 2)"),
         ({"rows": [[1.0] * 135 + ["a"]]}, "could not convert string to float"),
         ({"rows": [[None] * 136]}, "rows must be finite numbers"),
     ],

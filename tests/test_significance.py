@@ -151,7 +151,7 @@ def test_evaluations_are_compared_on_common_queries():
     c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
     with pytest.raises(ValueError, match="no query in common"):
         compare_evaluations({"a": a, "c": c})
-    with pytest.raises(ValueError, match="must be measured by mrr; found map for b"):
+    with pytest.raises(ValueError, match="must be measured by mrr; got map for b"):
         compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
 
 
@@ -165,7 +165,7 @@ def test_different_evaluations_are_not_compared():
     with pytest.raises(ValueError, match="b was measured with linear gain"):
         compare_evaluations({"a": plain, "b": linear})
     weighted = evaluate(**arguments, convention=same.convention, query_weight=np.arange(40))
-    with pytest.raises(ValueError, match="found those of b"):
+    with pytest.raises(ValueError, match="got those of b"):
         compare_evaluations({"a": plain, "b": weighted})
 
 
@@ -185,7 +185,7 @@ def test_intervals_cover_the_truth():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"scores": {"a": Y}}, ValueError, "at least two systems are required; found 1"),
+        ({"scores": {"a": Y}}, ValueError, "at least two systems are required; got 1"),
         ({"baseline": "none"}, ValueError, "'none' is not among the systems good, fair, same"),
         ({"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1"),
         ({"n_resamples": 10.5}, TypeError, "n_resamples must be an integer"),
@@ -193,7 +193,7 @@ def test_intervals_cover_the_truth():
         ({"metrics": "ndgc"}, ValueError, "did you mean 'ndcg'"),
         ({"convention": "trek"}, ValueError, "trec"),
         ({"scores": [Y, Y]}, TypeError, "scores must be a mapping from names to scores"),
-        ({"scores": {1: Y, 2: Y}}, TypeError, "systems must have str for names; found 1"),
+        ({"scores": {1: Y, 2: Y}}, TypeError, "systems must have str for names; got 1"),
     ],
 )
 def test_bad_arguments_are_rejected(options, error, message):

@@ -331,7 +331,7 @@ def test_rows_that_do_not_fit_are_errors(page, server, made):
     for column in (2**32, 2**32 + 1, 6, -1, 0.5):
         rows = {"dense": [], "values": [1.0], "columns": [column], "offsets": [0, 1]}
         said = page.evaluate(ASK, ["thresholds", rows])
-        assert f"columns must be integers from 0 to 5; found {column}" in said["sparse scores"]
+        assert f"columns must be integers from 0 to 5; got {column}" in said["sparse scores"]
     rows = {"dense": [], "values": [], "columns": [], "offsets": []}
     said = page.evaluate(ASK, ["thresholds", rows])
     assert "offsets must have one number more" in said["sparse scores"]

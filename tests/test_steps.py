@@ -493,5 +493,5 @@ def test_save_rejects_steps_that_are_not_fitted(path):
     learner = rc.PRank().fit(NUMBERS, Y)
     with pytest.raises(NotFittedError):
         rc.save(make_pipeline(SimpleImputer(), learner), path)
-    with pytest.raises(TypeError, match="found SimpleImputer"):
+    with pytest.raises(TypeError, match="got SimpleImputer"):
         rc.save(make_pipeline(StandardScaler(), SimpleImputer()).fit(HOLES), path)

@@ -191,11 +191,11 @@ def test_empty_stream_has_no_windows():
 @pytest.mark.parametrize(
     ("model", "stream", "options", "error", "message"),
     [
-        (rc.OrdinalBoost(), CHUNKS, {}, TypeError, "must have partial_fit.*found OrdinalBoost"),
-        (rc.PRank(), [X], {}, TypeError, r"pairs \(X, y\).*found array"),
+        (rc.OrdinalBoost(), CHUNKS, {}, TypeError, "must have partial_fit.*got OrdinalBoost"),
+        (rc.PRank(), [X], {}, TypeError, r"pairs \(X, y\).*got array"),
         (rc.PRank(), CHUNKS, {"window": 0}, ValueError, "window must be an integer >= 1"),
         (rc.PRank(), CHUNKS, {"delay": -1}, ValueError, "delay must be an integer >= 0"),
-        (rc.PRank(), CHUNKS, {"metrics": "ndcg@10"}, ValueError, "found 'ndcg@10'"),
+        (rc.PRank(), CHUNKS, {"metrics": "ndcg@10"}, ValueError, "got 'ndcg@10'"),
         (rc.PRank(), CHUNKS, {"metrics": "rps"}, TypeError, "predict_proba, which PRank lacks"),
         (rc.PairwisePerceptron(), CHUNKS, {"metrics": "ndgc"}, ValueError, "no measure 'ndgc'"),
     ],

@@ -269,7 +269,7 @@ def test_pickles_and_clones_predict_alike():
     assert blank.task is not model.task
     assert not hasattr(blank, "coef_")
     assert not is_classifier(model)
-    with pytest.raises(TypeError, match="save takes a rankcore learner, found Structured"):
+    with pytest.raises(TypeError, match="save takes a rankcore learner; got Structured"):
         rc.save(model, "unused")
 
 
@@ -341,12 +341,12 @@ def test_a_class_in_place_of_a_task_is_rejected():
 @pytest.mark.parametrize(
     ("features", "found"),
     [
-        (None, "found None"),
-        (np.zeros(2), "found array"),  # a dense vector, and as long as a pair
-        (([0, 1], [1.0]), "found"),
-        (([[0]], [[1.0]]), "found"),
-        ((0, 1.0), "found"),
-        (([0], [1.0], [2.0]), "found"),
+        (None, "got None"),
+        (np.zeros(2), "got array"),  # a dense vector, and as long as a pair
+        (([0, 1], [1.0]), "got"),
+        (([[0]], [[1.0]]), "got"),
+        ((0, 1.0), "got"),
+        (([0], [1.0], [2.0]), "got"),
         (([0.0], [1.0]), "dtypes float64"),
         (([0], ["one"]), "dtypes int64 and <U3"),
         (([2], [1.0]), "indices from 2 to 2"),
@@ -376,7 +376,7 @@ def test_malformed_losses_are_rejected(loss):
         def loss(self, y, z):
             return loss
 
-    with pytest.raises(ValueError, match="Bad.loss must return a finite number, at least 0; found"):
+    with pytest.raises(ValueError, match="Bad.loss must return a finite number, at least 0; got"):
         StructuredPerceptron(Bad()).fit([1.0], [0])
 
 
@@ -386,7 +386,7 @@ def test_malformed_counts_of_parameters_are_rejected(count):
         def n_parameters(self, X):
             return count
 
-    with pytest.raises(ValueError, match="Bad.n_parameters must return a positive integer; found"):
+    with pytest.raises(ValueError, match="Bad.n_parameters must return a positive integer; got"):
         StructuredPerceptron(Bad()).fit([1.0], [0])
 
 
@@ -413,11 +413,11 @@ def test_tasks_cannot_write_the_weights():
     [
         ([1.0, 2.0], [0], ValueError, "inconsistent numbers of samples: 2 inputs and 1 outputs"),
         ([], [], ValueError, "Found 0 sample"),
-        ([1.0], None, ValueError, "Y must hold a true output for each input; found None"),
-        (None, [0], TypeError, "X must be a sequence.*found NoneType"),
+        ([1.0], None, ValueError, "Y must hold a true output for each input; got None"),
+        (None, [0], TypeError, "X must be a sequence.*got NoneType"),
         (iter([1.0]), [0], TypeError, "X must be a sequence.*list_iterator"),
-        ([1.0], 3, TypeError, "Y must be a sequence.*found int"),
-        (sp.csr_array([[1.0]]), [0], TypeError, "X must be a sequence.*found csr_array"),
+        ([1.0], 3, TypeError, "Y must be a sequence.*got int"),
+        (sp.csr_array([[1.0]]), [0], TypeError, "X must be a sequence.*got csr_array"),
     ],
 )
 def test_malformed_data_are_rejected(X, Y, error, message):
@@ -479,7 +479,7 @@ def test_another_number_of_features_is_rejected(task):
         ({"max_iter": 0}, ValueError, "max_iter must be an integer >= 1"),
         ({"tol": -1.0}, ValueError, "tol must be a number >= 0"),
         ({"verbose": -1}, ValueError, "verbose must be an integer >= 0"),
-        ({"task": None}, TypeError, "task must be an object with the methods.*found None"),
+        ({"task": None}, TypeError, "task must be an object with the methods.*got None"),
     ],
 )
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -529,7 +529,7 @@ class HugeUnseen(Huge):
     [
         (CuSumTask(2), [[1.5e308], [-1.5e308]], [1, 2], "a score overflowed.*; scale the features"),
         (PRankTask(2), [[1.5e308], [-1.5e308]], [1, 2], "a score overflowed.*; scale the features"),
-        (PRankTask(3), [[1.5e308]], [1], "PRankTask.features must return.*found NaN or infinity"),
+        (PRankTask(3), [[1.5e308]], [1], "PRankTask.features must return.*got NaN or infinity"),
         (Huge(), [1.0] * 3, [1, 0, 1], "a score overflowed.*; scale the features"),
         (HugeUnseen(), [1.0] * 2, [0, 0], "the parameters overflowed.*; scale the features"),
     ],

@@ -460,25 +460,25 @@ def test_a_task_without_a_method_is_rejected(name):
 @pytest.mark.parametrize(
     ("method", "value", "message"),
     [
-        ("n_labels", 0, "n_labels must return a positive integer; found 0"),
-        ("n_labels", 2.0, "n_labels must return a positive integer; found 2.0"),
-        ("n_parameters", -1, "n_parameters must return an integer, at least 0; found -1"),
+        ("n_labels", 0, "n_labels must return a positive integer; got 0"),
+        ("n_labels", 2.0, "n_labels must return a positive integer; got 2.0"),
+        ("n_parameters", -1, "n_parameters must return an integer, at least 0; got -1"),
         (
             "parts",
             [1.0, 2.0],
-            r"parts must return a matrix with one row per part; found shape \(2,",
+            r"parts must return a matrix with one row per part; got shape \(2,",
         ),
         ("parts", [["a"]], "parts must be numeric"),
         ("parts", [[np.nan]], "parts.*NaN"),
         ("parts", np.empty((1, 0)), r"Found 0 feature\(s\)"),
         ("atoms", None, "atoms must return a pair of equally long"),
         ("atoms", ([0], [0, 1]), "atoms must return a pair of equally long"),
-        ("atoms", ([0.0], [0]), "found dtypes float64 and int64"),
-        ("atoms", ([1], [0]), "parts from 0 to 0 of the input.*found parts from 1 to 1"),
-        ("atoms", ([0], [3]), "labels from 0 to 2; found labels from 3 to 3"),
-        ("atoms", ([0], [-1]), "found labels from -1 to -1"),
-        ("features", ([0], [1.0]), "features must return a pair.*found indices from 0 to 0"),
-        ("loss", -1, "loss must return a finite number, at least 0; found -1"),
+        ("atoms", ([0.0], [0]), "got dtypes float64 and int64"),
+        ("atoms", ([1], [0]), "parts from 0 to 0 of the input.*got parts from 1 to 1"),
+        ("atoms", ([0], [3]), "labels from 0 to 2; got labels from 3 to 3"),
+        ("atoms", ([0], [-1]), "got labels from -1 to -1"),
+        ("features", ([0], [1.0]), "features must return a pair.*got indices from 0 to 0"),
+        ("loss", -1, "loss must return a finite number, at least 0; got -1"),
         ("candidates", [], "candidates has none for"),
     ],
 )
@@ -492,7 +492,7 @@ def test_malformed_answers_of_tasks_are_rejected(method, value, message):
 
 def test_rows_of_other_widths_are_rejected():
     task = Tagging(3)
-    with pytest.raises(ValueError, match=r"one row per part and 2 columns; found shape \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"one row per part and 2 columns; got shape \(1, 3\)"):
         KernelStructuredPerceptron(task).fit([np.ones((1, 2)), np.ones((1, 3))], [(0,), (1,)])
     model = KernelStructuredPerceptron(task, gamma=1.0).fit([np.ones((1, 2))], [(1,)])
     before = known(model)

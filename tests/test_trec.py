@@ -149,24 +149,24 @@ def test_written_text_is_exact(tmp_path):
             "cannot read 'x': found 1 word, expected 4: query iteration document rel",
         ),
         (read_qrels, b"1 0 d 1 1", "cannot read '1 0 d 1 1': found 5 words, expected 4"),
-        (read_qrels, b"1 0 d x", "relevance must be a finite number; found 'x'"),
+        (read_qrels, b"1 0 d x", "relevance must be a finite number; got 'x'"),
         (
             read_qrels,
             b"1 0 d 1.5",
-            "relevance must be a whole number of absolute value below 2**53; found 1.5",
+            "relevance must be a whole number of absolute value below 2**53; got 1.5",
         ),
         (
             read_qrels,
             b"1 0 d 1e300",
-            "relevance must be a whole number of absolute value below 2**53; found 1e+300",
+            "relevance must be a whole number of absolute value below 2**53; got 1e+300",
         ),
         (read_qrels, b"301 1 FT911-1 2", "document 'FT911-1' of query '301' is in line 1, too"),
         (read_qrels, b"1 0 d\x00 1", "found a NUL byte in '1 0 d\\x00 1': is this a text file?"),
         (read_qrels, b"1 0 " + b"d" * 4097 + b" 1", "an id of 4097 bytes, which begins with 'dddd"),
         (read_run, b"1 Q0 d 1 0.5", "found 5 words, expected 6: query Q0 document rank score tag"),
-        (read_run, b"1 Q0 d 1 nan t", "score must be a finite number; found 'nan'"),
-        (read_run, b"1 Q0 d 1 1e999 t", "score must be a finite number; found '1e999'"),
-        (read_run, b"1 Q0 d 1 0.5x t", "score must be a finite number; found '0.5x'"),
+        (read_run, b"1 Q0 d 1 nan t", "score must be a finite number; got 'nan'"),
+        (read_run, b"1 Q0 d 1 1e999 t", "score must be a finite number; got '1e999'"),
+        (read_run, b"1 Q0 d 1 0.5x t", "score must be a finite number; got '0.5x'"),
         (read_run, b"301 Q0 FT911-1 5 3 t", "document 'FT911-1' of query '301' is in line 2, too"),
     ],
 )
@@ -235,12 +235,16 @@ def test_columns_are_converted():
         (lambda: Qrels(["a"], ["b"], [-(2**63)]), ValueError, "rel must hold whole numbers"),
         (lambda: Qrels(["a"], ["b"], [np.nan]), ValueError, "rel must hold whole numbers"),
         (lambda: Run(["a"], ["b"], [np.inf]), ValueError, "score must hold finite numbers"),
-        (lambda: Run(["a"], ["b", "c"], [1, 2]), ValueError, "must have one length, found shapes"),
+        (
+            lambda: Run(["a"], ["b", "c"], [1, 2]),
+            ValueError,
+            "must have the same length; got shapes",
+        ),
         (lambda: Run([["a"]], [["b"]], [[1]]), ValueError, "qid must have one dimension"),
         (
             lambda: Run([1.5], ["b"], [1]),
             TypeError,
-            "qid must be all integers or all str; found float 1.5 in row 0",
+            "qid must be all integers or all str; got float 1.5 in row 0",
         ),
         (
             lambda: Run(["a"], [None], [1]),
@@ -264,9 +268,7 @@ def test_frames_are_read(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"query_id": ["a", "a"], "doc_id": ["x", "y"], "score": [0.5, 2.0]})
     assert Run.from_frame(frame).to_dict() == {"a": {"x": 0.5, "y": 2.0}}
-    with pytest.raises(
-        ValueError, match="must have the columns query_id, doc_id, relevance; found"
-    ):
+    with pytest.raises(ValueError, match="must have the columns query_id, doc_id, relevance; got"):
         Qrels.from_frame(frame)
 
 
@@ -388,7 +390,7 @@ def test_joined_runs_have_the_documented_columns():
     assert joined.s.tolist() == [9.5, -1e-3, 0.0, 0.30000000000000004, 0.0]
     assert joined.retrieved.tolist() == [True, True, False, True, False]
     assert joined.unjudged.tolist() == [True, False, False, False, False]
-    with pytest.raises(ValueError, match="missing must be 'zero' or 'skip', found 'nan'"):
+    with pytest.raises(ValueError, match="missing must be 'zero' or 'skip'; got 'nan'"):
         join_run(read_run(io.BytesIO(RUN)), read_qrels(io.BytesIO(QRELS)), missing="nan")
 
 

@@ -387,9 +387,9 @@ def test_bad_columns_are_rejected():
     far = X.copy()
     far[5, 1] = 65536
     trees = rc.RankBoost(3, **TREES)
-    with pytest.raises(ValueError, match="column 1 must hold integers .* found 65536"):
+    with pytest.raises(ValueError, match="column 1 must hold integers .* got 65536"):
         clone(trees).set_params(categorical_features=[1]).fit(far, y, qid=qid)
-    with pytest.raises(ValueError, match="column 1 must hold integers .* found 65536"):
+    with pytest.raises(ValueError, match="column 1 must hold integers .* got 65536"):
         clone(trees).set_params(categorical_features=[1]).fit(sp.csr_array(far), y, qid=qid)
     with pytest.raises(ValueError, match="encode it first"):
         clone(trees).set_params(categorical_features=None).fit(data, y, qid=qid)

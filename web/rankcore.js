@@ -170,7 +170,7 @@ class Model {
         const sparse = rows.columns !== undefined;
         if (!sparse && this.nFeatures && values.length % this.nFeatures)
             throw new Error(
-                `dense rows must have ${this.nFeatures} values each; found ${values.length} in all`,
+                `dense rows must have ${this.nFeatures} values each; got ${values.length} in all`,
             );
         const n = sparse ? rows.offsets.length - 1 : values.length / (this.nFeatures || 1);
         if (sparse) checkSparse(rows, values, this.nFeatures);
@@ -198,13 +198,13 @@ class Model {
 /* Offsets outside of the values would read what is not theirs; Int32Array.from wraps columns at 2^32. */
 function checkSparse({ columns, offsets }, values, nFeatures) {
     if (columns.length !== values.length)
-        throw new Error(`values and columns must have one length; found ${values.length} and ${columns.length}`);
-    if (!offsets.length) throw new Error("offsets must have one number more than there are rows; found none");
+        throw new Error(`values and columns must have one length; got ${values.length} and ${columns.length}`);
+    if (!offsets.length) throw new Error("offsets must have one number more than there are rows; got none");
     for (let i = 0; i + 1 < offsets.length; i++)
         if (!(offsets[i] >= 0 && offsets[i] <= offsets[i + 1] && offsets[i + 1] <= values.length))
-            throw new Error(`offsets must ascend from 0 to ${values.length}; found ${offsets[i]}, ${offsets[i + 1]}`);
+            throw new Error(`offsets must ascend from 0 to ${values.length}; got ${offsets[i]}, ${offsets[i + 1]}`);
     const end = nFeatures || 2 ** 31;
     for (const column of columns)
         if (!(Number.isInteger(column) && column >= 0 && column < end))
-            throw new Error(`columns must be integers from 0 to ${end - 1}; found ${column}`);
+            throw new Error(`columns must be integers from 0 to ${end - 1}; got ${column}`);
 }

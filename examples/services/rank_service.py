@@ -132,7 +132,7 @@ def read_rows(body, n_features):
         raise ValueError('the body must be {"rows": [[...], ...]}')
     X = np.asarray(body["rows"], dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != n_features:
-        raise ValueError(f"rows must have {n_features} numbers each; found shape {X.shape}")
+        raise ValueError(f"rows must have {n_features} numbers each; got shape {X.shape}")
     if not np.isfinite(X).all():
         raise ValueError("rows must be finite numbers")
     return X

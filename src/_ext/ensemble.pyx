@@ -247,7 +247,7 @@ cdef class OAPModel(OnlineModel):
         self.n_tiles, _, self.width = self["weights"].shape
         if self.width < 4 or self.width % 4:
             raise ValueError(
-                f"members must be stored in tiles of a multiple of 4; found tiles of {self.width}"
+                f"members must be stored in tiles of a multiple of 4; got tiles of {self.width}"
             )
         n, n_lanes = self.settings["n_estimators"], self.n_tiles * self.width
         if self.n_tiles != -(-n // self.width) or len(self["survived"]) != n_lanes:

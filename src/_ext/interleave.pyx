@@ -77,18 +77,18 @@ cdef rc_rankings _rankings(
     if not 1 <= n <= RC_INTERLEAVE_MAX_RANKINGS or (method == BALANCED and n != 2):
         raise ValueError(
             f"rankings must be {2 if method == BALANCED else f'1 to {RC_INTERLEAVE_MAX_RANKINGS}'}"
-            f"; found {n}"
+            f"; got {n}"
         )
     if not 0 <= method <= <int> NEGATIVE:
-        raise ValueError(f"method must be a Method; found {method}")
+        raise ValueError(f"method must be a Method; got {method}")
     if offsets[0] < 0 or offsets[n] > documents.shape[0]:
         raise ValueError(
-            f"offsets must be from 0 to the number of documents, {documents.shape[0]}; found "
+            f"offsets must be from 0 to the number of documents, {documents.shape[0]}; got "
             f"{offsets[0]} to {offsets[n]}"
         )
     for r in range(n):
         if offsets[r] > offsets[r + 1]:
-            raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
+            raise ValueError(f"offsets must ascend; got {offsets[r]} before {offsets[r + 1]}")
         longest = max(longest, offsets[r + 1] - offsets[r])
     R.documents = &documents[0] if documents.shape[0] else NULL
     R.offsets = &offsets[0]

@@ -440,7 +440,7 @@ cdef class KernelModel(OnlineModel):
             return forms
         dtype = arrays["vectors"].dtype
         if dtype not in (np.float32, np.float64):
-            raise ValueError(f"support vectors must be float32 or float64; found {dtype}")
+            raise ValueError(f"support vectors must be float32 or float64; got {dtype}")
         if "starts" not in arrays:
             return forms | {"vectors": Array("room", "features", dtype=dtype)}
         return forms | {

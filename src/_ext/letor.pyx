@@ -382,7 +382,7 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
         )
     if fault == Fault.ORDER:
         return (
-            f"feature numbers must ascend and not repeat; found {scan.number} after "
+            f"feature numbers must ascend and not repeat; got {scan.number} after "
             f"{scan.previous}"
         )
     if fault == Fault.NOT_FINITE:
@@ -394,7 +394,7 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
     if fault == Fault.LABEL and ("," in line or ";" in line):
         wanted += " (CSV and JSON are not read: convert the table to Parquet, as by "
         wanted += "pandas.read_csv(...).to_parquet(...))"
-    return f"cannot read {line}: expected {wanted}, found {found}"
+    return f"cannot read {line}: expected {wanted}; got {found}"
 
 
 def scatter(

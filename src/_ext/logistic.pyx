@@ -205,14 +205,14 @@ cdef class LogisticModel(OnlineModel):
         if not (0 <= rows <= MEASURED and rows == int(rows) and (mean >= 1 or rows == mean == 0)):
             raise ValueError(
                 f"the array squared_length must have a number of rows up to {MEASURED}, and the "
-                f"mean of their squared lengths plus 1; found {rows} and {mean}"
+                f"mean of their squared lengths plus 1; got {rows} and {mean}"
             )
         if not are_counts(self["ranks"]) or self["ranks"].sum() != self.t:
             raise ValueError(f"the rows of the ranks must be {self.t} together, none below 0")
         low, high = self["extremes"]
         if not low <= 0 <= high:
             raise ValueError(
-                f"the lowest score must be <= 0 and the highest >= 0; found {low} and {high}"
+                f"the lowest score must be <= 0 and the highest >= 0; got {low} and {high}"
             )
 
     def merge_counts(self, models, base):

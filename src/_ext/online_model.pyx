@@ -666,7 +666,7 @@ cdef class OnlineModel:
         if not (rows >= 0 and weight >= 0 and 0 <= values <= rows * self.n_features):
             raise ValueError(
                 "the totals of the moments must be a number of rows, their weight, and a number of "
-                f"values; found {rows}, {weight} and {values}"
+                f"values; got {rows}, {weight} and {values}"
             )
         if not (self["column_moments"][0] >= 0).all() or not (self["units"][1] > 0).all():
             raise ValueError("weights of moments must be >= 0, and deviations > 0")

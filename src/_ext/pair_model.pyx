@@ -90,7 +90,7 @@ cdef class PairModel(OnlineModel):
         """Raise ValueError unless the members fit into their room, whose count is in an array."""
         if not 0 <= self.counts[3] <= self.m.capacity <= self.limit:
             raise ValueError(
-                f"the model must have at most {min(self.m.capacity, self.limit)} members; found "
+                f"the model must have at most {min(self.m.capacity, self.limit)} members; got "
                 f"{self.counts[3]}, and room for {self.m.capacity}"
             )
         return 0

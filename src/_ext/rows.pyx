@@ -190,7 +190,7 @@ def csr_rows(
         if fault == Fault.NONE:
             _read(values, indptr[n_rows], &reading)
     if fault == Fault.INDPTR_START:
-        raise ValueError(f"{name}.indptr must start at 0, found {indptr[0]}")
+        raise ValueError(f"{name}.indptr must start at 0; got {indptr[0]}")
     elif fault == Fault.INDPTR_DECREASES:
         raise ValueError(
             f"{name}.indptr decreases at row {row}, from {indptr[row]} to {indptr[row + 1]}"

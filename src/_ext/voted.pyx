@@ -146,7 +146,7 @@ cdef class VotedModel(OnlineModel):
         m.capacity = len(self["votes"])
         if m.capacity < 1 or not 0 <= m.progress[0] <= m.capacity:
             raise ValueError(
-                f"the votes must be of at most {m.capacity} hypotheses; found {m.progress[0]}"
+                f"the votes must be of at most {m.capacity} hypotheses; got {m.progress[0]}"
             )
         m.fewest = -1
         m.first_vote = self.settings["count_init"]
@@ -176,7 +176,7 @@ cdef class VotedModel(OnlineModel):
         ):
             raise ValueError(
                 f"the votes must be from 0 to {MOST_COUNTED}, of at most {votes.size} "
-                f"hypotheses; found {self.kept}"
+                f"hypotheses; got {self.kept}"
             )
         if (np.diff(cuts, axis=1) < 0).any():
             raise ValueError("the thresholds of each hypothesis must ascend")

@@ -72,7 +72,7 @@ class TimeLimit:
 
     def __init__(self, seconds: float) -> None:
         if not seconds > 0:
-            raise ValueError(f"seconds must be above 0; found {seconds!r}")
+            raise ValueError(f"seconds must be above 0; got {seconds!r}")
         self.seconds, self._end = seconds, monotonic() + seconds
 
     def __call__(self, iteration: Iteration) -> bool:

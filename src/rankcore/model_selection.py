@@ -80,7 +80,7 @@ class QueryKFold:
         check_flag(shuffle, "shuffle")
         check_flag(stratify, "stratify")
         if random_state is not None and not shuffle:
-            raise ValueError("random_state requires shuffle=True; found False")
+            raise ValueError("random_state requires shuffle=True; got False")
         self.n_splits = int(n_splits)
         self.shuffle = shuffle
         self.stratify = stratify
@@ -143,7 +143,7 @@ class QueryKFold:
             as_generator(self.random_state).shuffle(order)
         if self.stratify:
             if y is None:
-                raise ValueError("stratify=True requires y; found None")
+                raise ValueError("stratify=True requires y; got None")
             means = query_means(as_relevance(y, int(queries.bounds[-1])), queries)
             order = order[np.argsort(means[order], kind="stable")]
         folds = np.empty(n, dtype=np.int64)
@@ -268,7 +268,7 @@ def cross_validate_queries(
 
     X, qid = take_queries(X, qid, None)
     if qid is None:
-        raise ValueError("cross_validate_queries requires qid, the query of each row; found None")
+        raise ValueError("cross_validate_queries requires qid, the query of each row; got None")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     scorers = {name: make_scorer(name, convention=convention) for name in names}
     n = n_rows_of(X)

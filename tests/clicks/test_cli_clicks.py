@@ -272,9 +272,9 @@ def test_user_behavior_insights_logs_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("9,q,a,0,1", "line 3: positions must be integers from 1 to 100000; found 0"),
-        ("9,q,a,x,1", "line 3: position must be a number; found 'x'"),
-        ("9,q,a,1,2", "line 3: clicked must be 0 or 1; found 2"),
+        ("9,q,a,0,1", "line 3: positions must be integers from 1 to 100000; got 0"),
+        ("9,q,a,x,1", "line 3: position must be a number; got 'x'"),
+        ("9,q,a,1,2", "line 3: clicked must be 0 or 1; got 2"),
         ("9,q,a", "line 3: 3 fields; the header has 5"),
     ],
 )
@@ -346,10 +346,10 @@ def test_null_ids_are_rejected(log, theta, ranking, tmp_path, column, missing):
         ("position,propensity,trust\n1,1,2\n", "trust must have a probability for each position"),
         ("position,propensity\n1,1\n2,0\n", "line 3: propensity must be finite and above 0"),
         ("position,propensity\n1,nan\n", "line 2: propensity must be finite and above 0"),
-        ("position,propensity\n1,x\n", "line 2: propensity must be a number; found 'x'"),
+        ("position,propensity\n1,x\n", "line 2: propensity must be a number; got 'x'"),
         (
             "position,propensity\n0,1\n",
-            "line 2: position must be an integer from 1 to 100000; found 0",
+            "line 2: position must be an integer from 1 to 100000; got 0",
         ),
         ("position,propensity\n999999999999,1\n", "line 2: position must be an integer"),
         ("position,propensity\n1,1\n", "propensity must have one number for each position, 1 to 6"),
@@ -367,7 +367,7 @@ def test_bad_propensities_are_rejected(log, ranking, tmp_path, text, message):
         (["--estimator", "dr"], "--estimator dr and --relevance require each other"),
         (["--estimator", "best"], "estimator must be one of"),
         (["-m", "map"], "metrics must be of ndcg, dcg, precision and mrr"),
-        (["--column", "sku"], "--column must be NAME=COLUMN; found 'sku'"),
+        (["--column", "sku"], "--column must be NAME=COLUMN; got 'sku'"),
         (["--clip", 0.5], "clip"),
     ],
 )

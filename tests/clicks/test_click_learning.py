@@ -289,7 +289,7 @@ def test_fits_on_clicks_reject_other_arguments():
     X, clicked, qid, position = np.eye(3), [0, 1, 0], [1, 1, 1], [1, 2, 3]
     svm, theta = rc.RankSVM(), [1.0, 0.5, 0.25]
     for changes, message in [
-        ({"sample_weight": [1, 1, 1]}, "found sample_weight as well"),
+        ({"sample_weight": [1, 1, 1]}, "got sample_weight as well"),
         ({"qid": None}, "requires y, the clicks, and qid"),
         ({"position": [1, 2, 4]}, "position 4 has no propensity"),
         ({"position": None, "propensity": [1.0]}, r"propensity must have shape \(3,\)"),

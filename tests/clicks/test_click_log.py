@@ -91,9 +91,9 @@ def test_sessions_begin_with_a_query_or_position():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"position": [1, 2, 0, 1, 2, 1]}, r"row 2: positions must be .* found 0 \(add 1"),
-        ({"position": [1, -1, 0, 1, 2, 1]}, "row 1: positions must be .* found -1$"),
-        ({"position": [1, 2, 2.5, 1, 2, 1]}, "row 2: positions must be integers .* found 2.5"),
+        ({"position": [1, 2, 0, 1, 2, 1]}, r"row 2: positions must be .* got 0 \(add 1"),
+        ({"position": [1, -1, 0, 1, 2, 1]}, "row 1: positions must be .* got -1$"),
+        ({"position": [1, 2, 2.5, 1, 2, 1]}, "row 2: positions must be integers .* got 2.5"),
         ({"position": [1, 2, 10**6, 1, 2, 1]}, "row 2: positions must be"),
         (
             {"position": [1, 2, 2, 1, 2, 1]},
@@ -103,10 +103,10 @@ def test_sessions_begin_with_a_query_or_position():
             {"document": [*"abbbaa"]},
             r"document 'b' occurs twice in one session \(rows 1 and 2\); pass session=",
         ),
-        ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; found 2"),
+        ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; got 2"),
         ({"dwell": [0, -1.0, 0, 0, 0, 0]}, "row 1: dwell must be"),
         ({"query": [*"xxyxxz"]}, "row 2 and row 1 are of one session and of different queries"),
-        ({"query": [*"xxxxx"]}, "query, document.* must have the same length; found 5, 6, 6"),
+        ({"query": [*"xxxxx"]}, "query, document.* must have the same length; got 5, 6, 6"),
         ({"document": ["", *"bcbaa"]}, "row 0: ids of document must be integers or words"),
     ],
 )
@@ -152,11 +152,11 @@ HEADER = "session,query,document,position,clicked\n"
     ("text", "message"),
     [
         (HEADER + "1,q,a,1,0\n1,q,b,2\n", "line 3: 4 fields; the header has 5"),
-        (HEADER + "1,q,a,1,0\n\n1,q,b,x,0\n", "line 4: position must be a number; found 'x'"),
+        (HEADER + "1,q,a,1,0\n\n1,q,b,x,0\n", "line 4: position must be a number; got 'x'"),
         (HEADER + "1,q,a,1,0\n1,q,b,0,0\n", "line 3: positions must be"),
-        (HEADER + "1,q,a,1,maybe\n", "line 2: clicked must be a number; found 'maybe'"),
+        (HEADER + "1,q,a,1,maybe\n", "line 2: clicked must be a number; got 'maybe'"),
         (HEADER + "1,q,a,1,0\n1,q,a,2,0\n", "'a' occurs twice in one session .*lines 2 and 3"),
-        (HEADER + "1,q,a,1,0\n2,q,a,1,0\n1,q,b,2,0\n", "line 4: session '1' goes on after"),
+        (HEADER + "1,q,a,1,0\n2,q,a,1,0\n1,q,b,2,0\n", "line 4: session '1' continues after"),
         (HEADER + '1,q,"a,1,0\n', "line 2: unexpected end of data"),
         (HEADER + '1,q,"a\nb",1,0\n1,q,c,2,0\n', "line 2: a line break"),
         (HEADER, "holds no impressions"),
@@ -201,7 +201,7 @@ def test_interrupted_sessions_are_joined_or_rejected(tmp_path, distance, form):
     assert log.bounds.size - 1 == distance + 1
     assert log.documents[log.document[:2]].tolist() == ["a", "b"]
     for window in (100, 1 << 20):
-        with pytest.raises(ValueError, match="session '?1'? goes on after another one began"):
+        with pytest.raises(ValueError, match="session '?1'? continues after another one started"):
             list(open_clicks(path, window=window))
 
 

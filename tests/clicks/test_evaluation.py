@@ -280,7 +280,7 @@ def test_few_clicks_warn():
         ({"estimator": "best"}, "estimator must be one of 'ips', 'snips', 'dr'"),
         ({"clip": 0.5}, "clip"),
         ({"confidence_level": 1.0}, "confidence_level must be between 0 and 1"),
-        ({"propensity": [1.0]}, "one number for each position, 1 to 2; found 1"),
+        ({"propensity": [1.0]}, "one number for each position, 1 to 2; got 1"),
         ({"propensity": [1.0, 0.0]}, "propensity must be finite and above 0"),
         ({"propensity": [1.0, np.nan]}, "propensity must be finite and above 0"),
         ({"n_resamples": 0}, "n_resamples"),

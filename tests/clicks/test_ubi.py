@@ -84,7 +84,7 @@ def test_clicks_below_the_list_are_left_out_with_a_warning(tmp_path):
         (
             [*QUERIES, QUERIES[0]],
             EVENTS,
-            "queries, line 5: query_id must occur once; found '1' again",
+            "queries, line 5: query_id must occur once; got '1' again",
         ),
         ([{**QUERIES[0], "user_query": None}], EVENTS, "line 1: user_query must be a word"),
         ([{**QUERIES[0], "query_response_hit_ids": "a"}], EVENTS, "line 1: query_response_hit_ids"),
@@ -99,7 +99,7 @@ def test_clicks_below_the_list_are_left_out_with_a_warning(tmp_path):
             "events, line 2: a click",
         ),
         (QUERIES, [{**EVENTS[0], "query_id": None}], "events, line 1: query_id must be"),
-        (QUERIES, [[1]], "events, line 1: expected a JSON object, found list"),
+        (QUERIES, [[1]], "events, line 1: expected a JSON object; got list"),
         ([{"_source": 3}], EVENTS, "line 1: _source must be"),
     ],
 )

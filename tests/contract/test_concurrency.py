@@ -267,7 +267,7 @@ def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     data = bind_pairs(model, pairing, rows)
     model._state.model["counts"][3] = 10**6
     ones = np.ones(40)
-    with pytest.raises(ValueError, match="members; found 1000000, and room for"):
+    with pytest.raises(ValueError, match="members; got 1000000, and room for"):
         learn_pairs(model._state.model, data, np.arange(40), 0, ones, ones, model, 10**6)
 
 

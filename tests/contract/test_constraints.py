@@ -62,11 +62,11 @@ def test_a_subclass_adds_to_the_constraints_of_its_bases():
     check_params(Bounded(max_iter=5))
     check_params(rc.PRank(max_iter=6))
     with pytest.raises(
-        ValueError, match=r"^Bounded: max_iter must be an integer in \[1, 5\]; found 6$"
+        ValueError, match=r"^Bounded: max_iter must be an integer in \[1, 5\]; got 6$"
     ):
         check_params(Bounded(max_iter=6))
     with pytest.raises(
-        ValueError, match="^Bounded: tie must be one of 'crammer', 'strict'; found 'loose'$"
+        ValueError, match="^Bounded: tie must be one of 'crammer', 'strict'; got 'loose'$"
     ):
         check_params(Bounded(max_iter=5, tie="loose"))
 
@@ -83,17 +83,17 @@ def test_literal_types_are_constraints():
             self.one, self.some, self.any_, self.flag = one, some, any_, flag
 
     check_params(Chosen("b", "c", "what it is, no check knows"))
-    with pytest.raises(ValueError, match="^Chosen: one must be one of 'a', 'b'; found 'c'$"):
+    with pytest.raises(ValueError, match="^Chosen: one must be one of 'a', 'b'; got 'c'$"):
         check_params(Chosen("c"))
-    with pytest.raises(TypeError, match="^Chosen: some must be 'c' or None; found 3$"):
+    with pytest.raises(TypeError, match="^Chosen: some must be 'c' or None; got 3$"):
         check_params(Chosen(some=3))
-    with pytest.raises(TypeError, match="^Chosen: flag must be True or False; found 1$"):
+    with pytest.raises(TypeError, match="^Chosen: flag must be True or False; got 1$"):
         check_params(Chosen(flag=1))
 
 
 def _even(value, name):
     if value % 2:
-        raise ValueError(f"{name} must be even; found {value}")
+        raise ValueError(f"{name} must be even; got {value}")
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,19 @@ def test_constraints_accept_and_reject_values(constraint, said, valid, wrong_val
         assert not constraint.accepts(value)
         with pytest.raises(error) as raised:
             constraint.check(value, "name")
-        assert str(raised.value) == f"name must be {said}; found {value!r}"
+        assert str(raised.value) == f"name must be {said}; got {value!r}"
 
 
 def test_a_checked_parameter_keeps_the_message_of_its_function():
     even = Checked(_even, "an even number") | None
     even.check(4, "n")
     even.check(None, "n")
-    with pytest.raises(ValueError, match="^n must be even; found 3$"):
+    with pytest.raises(ValueError, match="^n must be even; got 3$"):
         even.check(3, "n")
     assert str(even) == "an even number or None"
 
 
 def test_numbers_beyond_float64_are_rejected():
     for constraint in (Real(0), Real(0) | None):
-        with pytest.raises(ValueError, match="^tol must be a number >= 0.*; found 1000"):
+        with pytest.raises(ValueError, match="^tol must be a number >= 0.*; got 1000"):
             constraint.check(10**400, "tol")

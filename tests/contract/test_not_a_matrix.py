@@ -35,7 +35,7 @@ NOT_MATRICES = {
     ),
     "a path": (lambda: "rows.csv", TypeError, "a str: read the file by rankcore.datasets"),
     "a generator": (lambda: iter(FRAME.values), TypeError, r": pass a list of its rows"),
-    "nothing": (lambda: None, TypeError, "found None"),
+    "nothing": (lambda: None, TypeError, "got None"),
     "one row": (lambda: FRAME.values[0], ValueError, r"\.reshape\(1, -1\) if it "),
 }
 # Tasks say what the X of their learners is.

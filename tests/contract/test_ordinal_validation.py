@@ -209,8 +209,8 @@ def test_a_callback_that_fails_leaves_the_model_as_it_was():
 @pytest.mark.parametrize(
     ("params", "given", "error", "message"),
     [
-        ({"early_stopping_rounds": 3}, {}, ValueError, "requires eval_set; found no held-out rows"),
-        ({}, {"callbacks": [EarlyStopping(2)]}, ValueError, "found no held-out rows"),
+        ({"early_stopping_rounds": 3}, {}, ValueError, "requires eval_set; got no held-out rows"),
+        ({}, {"callbacks": [EarlyStopping(2)]}, ValueError, "got no held-out rows"),
         ({"early_stopping_rounds": 0}, {"eval_set": (X, Y)}, ValueError, "early_stopping_rounds"),
         ({"eval_metric": "rankloss"}, {}, ValueError, "eval_metric must be one or a list of"),
         ({"eval_metric": []}, {"eval_set": (X, Y)}, ValueError, "at least one measure"),
@@ -223,7 +223,7 @@ def test_a_callback_that_fails_leaves_the_model_as_it_was():
             {},
             {"eval_X": [X, X], "eval_y": [Y]},
             ValueError,
-            "must have the same length; found 2 and 1",
+            "must have the same length; got 2 and 1",
         ),
         ({}, {"callbacks": [3]}, TypeError, "callbacks must be functions"),
     ],
@@ -237,7 +237,7 @@ def test_bad_arguments_are_rejected(params, given, error, message):
     "make", [lambda: EarlyStopping(0), lambda: LogEvaluation(0), lambda: TimeLimit(0.0)]
 )
 def test_bad_callbacks_are_rejected(make):
-    with pytest.raises(ValueError, match="found 0"):
+    with pytest.raises(ValueError, match="got 0"):
         make()
 
 

@@ -210,7 +210,7 @@ def test_save_rejects_other_objects(tmp_path):
     class Mine(rc.PRank):  # no load would find it
         pass
 
-    with pytest.raises(TypeError, match="found Mine; use pickle"):
+    with pytest.raises(TypeError, match="got Mine; use pickle"):
         rc.save(Mine().fit(np.eye(2), [1, 2]), tmp_path / "m")
     model, _, _ = fitted()
     model.set_params(random_state=np.random.SeedSequence(1))

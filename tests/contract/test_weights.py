@@ -209,7 +209,7 @@ def test_weights_of_a_stream_count_as_in_one_fit(learner):
             {"class_weight": {7: 2}},
             None,
             ValueError,
-            r"must name classes, \[1, 2, 3\]; found \[7\]",
+            r"must name classes, \[1, 2, 3\]; got \[7\]",
         ),
         ({"class_weight": {1: -2}}, None, ValueError, "class_weight"),
         ({"class_weight": {1: 0, 2: 0, 3: 0}}, None, ValueError, "must not be all zero"),
@@ -229,7 +229,7 @@ def test_numbers_of_visits_below_one_are_relative():
         one = clone(learner).fit(X, y, sample_weight=shares)
         other = clone(learner).fit(X, y, sample_weight=shares / mean)
         np.testing.assert_array_equal(decided(one, X), decided(other, X))
-    with pytest.raises(ValueError, match="weights must be at most 1000; found 1e"):
+    with pytest.raises(ValueError, match="weights must be at most 1000; got 1e"):
         rc.OAPBPM(5).fit(X, y, sample_weight=np.where(y == 0, 1e5, 1.0))
 
 
@@ -333,7 +333,7 @@ def test_overflowing_weights_are_rejected_without_a_warning(learner):
     for weights in [np.full(4, 1e308), [1e308, 1e308, 0, 0]]:
         for method in (learner().fit, learner().partial_fit):
             mean = np.divide(weights, 4).sum()
-            with pytest.raises(ValueError, match=re.escape(f"on average; found {mean:.3g}: scale")):
+            with pytest.raises(ValueError, match=re.escape(f"on average; got {mean:.3g}: scale")):
                 method(X, y, sample_weight=weights)
     # Exactly as many visits as are allowed, and one more.
     learner(max_iter=1).fit(X[:1].repeat(4, axis=0), y, sample_weight=[1000] * 4)

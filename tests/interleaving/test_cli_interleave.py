@@ -102,9 +102,9 @@ def test_several_pairs_share_alpha(tmp_path):
         ("query,impression,clicked\n", "no column 'ranker'; it has query, impression, clicked"),
         ("", "is empty: it must have a header"),
         ("query,impression,ranker,clicked\n", "at least one impression is required"),
-        ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; found 2"),
+        ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; got 2"),
         ("query,impression,ranker,clicked\nq,1,,1\n", "line 2: ranker must not be empty"),
-        ("query,impression,ranker,clicked\nq,1,a,1\n", "must have two rankers or more; found a"),
+        ("query,impression,ranker,clicked\nq,1,a,1\n", "must have two rankers or more; got a"),
         ('query,impression,ranker,clicked\nq,1,"a,1\n', "unexpected end of data"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_table_and_a_run_are_interleaved(runs, tmp_path):
         ("query,document\nq,a\nr,a\nq,a\n", "line 4: document 'a' of query 'q' is in the"),
         ("query,document\nq,\n", "line 2: ids of document must be integers or words"),
         ("query,document\nq,a,b\n", "line 2: 3 fields; the header has 2"),
-        ("query,document,rank\nq,a,first\n", "line 2: rank must be a number; found 'first'"),
+        ("query,document,rank\nq,a,first\n", "line 2: rank must be a number; got 'first'"),
         ("query,document,score\nq,a,1\nq,b,nan\n", "line 3: rank or score must be finite"),
         ("query,document\n", "has no rows"),
         ("q Q0 a 1\n", "line 1"),  # of a run

@@ -414,14 +414,14 @@ def test_probabilities_of_optimised_lists():
 @pytest.mark.parametrize(
     ("rankings", "error", "message"),
     [
-        ([[1, 2]], ValueError, "rankings must be 2 to 64; found 1"),
-        ([[1]] * 65, ValueError, "rankings must be 2 to 64; found 65"),
-        ([[1, 2, 1], [2]], ValueError, "ranking 0 must have each document once; found 1 twice"),
+        ([[1, 2]], ValueError, "rankings must have 2 to 64 rankings; got 1"),
+        ([[1]] * 65, ValueError, "rankings must have 2 to 64 rankings; got 65"),
+        ([[1, 2, 1], [2]], ValueError, "ranking 0 must have each document once; got 1 twice"),
         ([[1], [[2], [3]]], TypeError, "documents of ranking 1 must be hashable"),
-        ([[1], 2], TypeError, "ranking 1 must be a sequence of documents; found int"),
-        ([[1], "ab"], TypeError, "ranking 1 must be a sequence of documents; found str"),
-        ("ab", TypeError, "rankings must be sequences of documents; found str"),
-        (3, TypeError, "rankings must be sequences of documents; found int"),
+        ([[1], 2], TypeError, "ranking 1 must be a sequence of documents; got int"),
+        ([[1], "ab"], TypeError, "ranking 1 must be a sequence of documents; got str"),
+        ("ab", TypeError, "rankings must be sequences of documents; got str"),
+        (3, TypeError, "rankings must be sequences of documents; got int"),
     ],
 )
 @pytest.mark.parametrize("method", [TeamDraft(), Probabilistic(), Optimized()])
@@ -431,11 +431,11 @@ def test_bad_rankings_are_rejected(method, rankings, error, message):
 
 
 def test_bad_numbers_are_rejected():
-    with pytest.raises(ValueError, match="rankings must be 2; found 3"):
+    with pytest.raises(ValueError, match="rankings must have 2 rankings; got 3"):
         Balanced().interleave([[1], [2], [3]], seed=0)
-    with pytest.raises(ValueError, match=r"seed must be from 0 to 2\*\*64 - 1; found -1"):
+    with pytest.raises(ValueError, match=r"seed must be from 0 to 2\*\*64 - 1; got -1"):
         TeamDraft().interleave(TWO, seed=-1)
-    with pytest.raises(TypeError, match="seed must be an integer; found 0.5"):
+    with pytest.raises(TypeError, match="seed must be an integer; got 0.5"):
         TeamDraft().interleave(TWO, seed=0.5)
     with pytest.raises(ValueError, match="length"):
         TeamDraft().interleave(TWO, length=0, seed=0)
@@ -444,7 +444,7 @@ def test_bad_numbers_are_rejected():
     with pytest.raises(ValueError, match="credit_by must be one of 'inverse', 'negative'"):
         Optimized(credit_by="rank")
     shown = TeamDraft().interleave(TWO, seed=0)
-    with pytest.raises(ValueError, match="one number for each of the 2 documents shown; found 1"):
+    with pytest.raises(ValueError, match="one number for each of the 2 documents shown; got 1"):
         TeamDraft().credit(shown, [1])
     with pytest.raises(ValueError, match="clicked must be finite and not negative"):
         TeamDraft().credit(shown, [1, -1])
@@ -460,7 +460,7 @@ def test_credit_rejects_owners_of_another_length(method, owners):
 
 def test_balanced_credit_rejects_more_than_two_rankings():
     shown = TeamDraft().interleave([*TWO, ["a"]], seed=0)
-    with pytest.raises(ValueError, match="rankings must be 2; found 3"):
+    with pytest.raises(ValueError, match="rankings must have 2 rankings; got 3"):
         Balanced().credit(shown, np.ones(len(shown.documents)))
 
 

@@ -168,7 +168,7 @@ def test_preferences_are_differences_of_credits():
         (([0, 1], [2, 1]), "looks must ascend from 0"),
         (([0, 1], [0.5]), "looks must be one or more integers"),
         (([0, 1], []), "looks must be one or more integers"),
-        (([0, 1], None, 1.0), "alpha must be between 0 and 1; found 1.0"),
+        (([0, 1], None, 1.0), "alpha must be between 0 and 1; got 1.0"),
     ],
 )
 def test_bad_input_is_rejected(arguments, message):

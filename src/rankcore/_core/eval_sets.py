@@ -32,31 +32,30 @@ def as_eval_sets(
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Convert all forms of held-out sets to (X, y, other arguments)."""
     if (eval_X is None) != (eval_y is None):
-        raise ValueError("eval_X and eval_y must be passed together; found one of them")
+        raise ValueError("eval_X and eval_y must be passed together; got one of them")
     if eval_X is not None:
         if eval_set is not None:
             raise ValueError(
-                "eval_set and eval_X have the same meaning; found both: pass one of them"
+                "eval_set and eval_X have the same meaning; got both: pass one of them"
             )
         several = isinstance(eval_X, list | tuple) and all(  # rather than rows of one table
             hasattr(one, "shape") and len(one.shape) == 2 for one in eval_X
         )
         if several and len(eval_X) != len(eval_y):
             raise ValueError(
-                "eval_X and eval_y must have the same length; found "
-                f"{len(eval_X)} and {len(eval_y)}"
+                f"eval_X and eval_y must have the same length; got {len(eval_X)} and {len(eval_y)}"
             )
         eval_set = list(zip(eval_X, eval_y, strict=True)) if several else [(eval_X, eval_y)]
     if eval_set is None:
         for name, values in more.items():
             if values is not None:
-                raise ValueError(f"{name} requires eval_set; found eval_set=None")
+                raise ValueError(f"{name} requires eval_set; got eval_set=None")
         return []
     sets = eval_set if isinstance(eval_set, list) else [eval_set]
     if not sets or not all(isinstance(one, tuple) and len(one) == 2 for one in sets):
         kinds = ", ".join(type(one).__name__ for one in sets[:3])
         raise TypeError(
-            "eval_set must be a pair (X, y), a tuple, or a list of such pairs; found a "
+            "eval_set must be a pair (X, y), a tuple, or a list of such pairs; got a "
             f"{type(eval_set).__name__} of {len(sets)}: {kinds}"
         )
     found: list[dict[str, Any]] = [{} for _ in sets]
@@ -77,5 +76,8 @@ def _for_each(values: Any, n: int, name: str) -> list[Any]:
     if n == 1 and not (listed and len(values) == 1):
         return [values]
     if not listed or len(values) != n:
-        raise ValueError(f"{name} must be a list of {n} arrays, one for each eval_set")
+        raise ValueError(
+            f"{name} must be a list of {n} arrays, one for each eval_set; got "
+            f"{type(values).__name__}"
+        )
     return list(values)

@@ -60,7 +60,7 @@ class ExplainedModel:
         if not isinstance(learner, SerializableMixin):
             raise TypeError(
                 "model must be a learner of rankcore that scores rows, or a pipeline or search of "
-                f"one; found {type(learner).__name__}"
+                f"one; got {type(learner).__name__}"
             )
         check_is_fitted(learner)
         self.learner = self.scorer = cast(Any, learner)
@@ -143,7 +143,7 @@ class ExplainedModel:
             x = x if sparse.issparse(x) else np.asarray(x)
             x = x.reshape((1, -1)) if x.ndim == 1 else x
         if n_rows_of(x) != 1:
-            raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
+            raise ValueError(f"{name} must be one row; got {n_rows_of(x)}")
         return x
 
     # ---------------------------------------------------------------- values of the input

@@ -163,7 +163,7 @@ def as_ids(values: ArrayLike, name: str) -> NDArray[Any]:
     """
     column = as_column(values, name)
     if column.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {column.shape}")
+        raise ValueError(f"{name} must have one dimension; got shape {column.shape}")
     if column.dtype.kind in "Uiu" or not column.size:
         return column
     ids = column.tolist()
@@ -173,14 +173,14 @@ def as_ids(values: ArrayLike, name: str) -> NDArray[Any]:
             row = next(row for row, one in enumerate(ids) if "\0" in one)
             raise ValueError(
                 f"{name} must not contain zero bytes, at which other programs end a string; "
-                f"found {ids[row]!r} in row {row}"
+                f"got {ids[row]!r} in row {row}"
             )
         return column
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return column
     row = next(i for i, one in enumerate(ids) if not _is_id(one) or type(one) is not type(ids[0]))
     found = f"{type(ids[row]).__name__} {ids[row]!r:.60} in row {row}"
-    raise TypeError(f"{name} must be all integers or all str; found {found}")
+    raise TypeError(f"{name} must be all integers or all str; got {found}")
 
 
 def _is_id(one: Any) -> bool:
@@ -198,7 +198,7 @@ def as_words(values: Any, name: str) -> NDArray[Any]:
 def as_names(names: Iterable[Name], name: str) -> list[Name]:
     """List names; raise TypeError for a single string, whose letters would be taken for names."""
     if isinstance(names, str | bytes):
-        raise TypeError(f"{name} must be a list of names; found the string {names!r:.60}")
+        raise TypeError(f"{name} must be a list of names; got the string {names!r:.60}")
     return [*names]
 
 
@@ -289,7 +289,7 @@ def _common_type(
             raise ValueError(_bad(name, one, where(at)))
         if kind not in (None, type(one)):
             raise ValueError(
-                f"{where(at)}: ids of {name} must all be integers or all strings; found "
+                f"{where(at)}: ids of {name} must all be integers or all strings; got "
                 f"{one!r:.60} after ids of type {kind.__name__}"
             )
         kind = type(one)
@@ -297,4 +297,4 @@ def _common_type(
 
 
 def _bad(name: str, one: Any, where: str) -> str:
-    return f"{where}: ids of {name} must be integers or words without zero bytes; found {one!r:.60}"
+    return f"{where}: ids of {name} must be integers or words without zero bytes; got {one!r:.60}"

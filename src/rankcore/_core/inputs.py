@@ -74,7 +74,7 @@ def check_matrix(X: Any, name: str = "X") -> None:
     else:
         return
     raise kind(
-        f"{name} must be a matrix of two dimensions, an array, sparse matrix or DataFrame; found "
+        f"{name} must be a matrix of two dimensions, an array, sparse matrix or DataFrame; got "
         f"{found}" + (f": {remedy}" if remedy else "")
     )
 
@@ -84,7 +84,7 @@ def _check_names(names: list[Any], name: str) -> None:
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise ValueError(
-            f"{name} must have columns with different names; found {names.count(twice)} named "
+            f"{name} must have columns with different names; got {names.count(twice)} named "
             f"{twice!r}: rename all but one of them"
         )
 
@@ -148,12 +148,12 @@ def are_texts(X: Sequence[Any]) -> bool:
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
     if len(shape) < 2:
         raise ValueError(
-            f"{name} must have two dimensions, found shape {shape}. Reshape your data: "
+            f"{name} must have two dimensions; got shape {shape}. Reshape your data: "
             f"{name}.reshape(-1, 1) if it has a single feature, {name}.reshape(1, -1) if it is a "
             "single row"
         )
     if len(shape) > 2:
-        raise ValueError(f"{name} must have two dimensions, found {len(shape)}: shape {shape}")
+        raise ValueError(f"{name} must have two dimensions; got {len(shape)}: shape {shape}")
     if 0 in shape:
         what = "feature" if shape[0] else "sample"
         raise ValueError(f"Found 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -173,7 +173,7 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "O":
         return objects_as_floats(values, name)
     if values.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be numeric, found dtype {values.dtype}: encode it first")
+        raise ValueError(f"{name} must be numeric; got dtype {values.dtype}: encode it first")
     if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
         return values.astype(np.float32, copy=False)
     # Byte-swapped arrays have an equal kind and size: astype also makes them native.
@@ -248,7 +248,7 @@ def _checked_csr(
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
     for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         if array.ndim != 1:
-            raise ValueError(f"{name}.{part} must have one dimension, found shape {array.shape}")
+            raise ValueError(f"{name}.{part} must have one dimension; got shape {array.shape}")
     check_integers(indices, name, ".indices")
     check_integers(indptr, name, ".indptr")
     if indptr.size != n_rows + 1:
@@ -302,7 +302,7 @@ def check_integers(array: Any, name: str, part: str = "") -> None:
     """Raise ValueError unless an array holds integers; SciPy would round other numbers."""
     dtype = np.asarray(array).dtype
     if dtype.kind not in "iu":
-        raise ValueError(f"{name}{part} must hold integers, found dtype {dtype}")
+        raise ValueError(f"{name}{part} must hold integers; got dtype {dtype}")
 
 
 def reject_mask(values: Any, name: str) -> None:
@@ -329,7 +329,7 @@ def objects_as_floats(array: np.ndarray, name: str) -> np.ndarray:
     if odd:
         where = next(i for i, value in enumerate(array.flat) if isinstance(value, odd))
         raise TypeError(
-            f"{name} must be real numbers; found {array.flat[where]!r:.60} of type "
+            f"{name} must be real numbers; got {array.flat[where]!r:.60} of type "
             f"{type(array.flat[where]).__name__}{_place(where, array.shape)}: encode it first"
         )
     try:

@@ -34,7 +34,7 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
         stored = rows.arrays[0] if rows.columns is None else rows.arrays[0][: rows.n_values]
         found = variance(stored, rows.n_rows * rows.n_features)
     if not np.isfinite(found):
-        raise ValueError(f"gamma={gamma!r} requires the variance of X; it overflowed: scale X")
+        raise ValueError(f"gamma={gamma!r} requires the variance of X, which overflowed: scale X")
     return gamma_of_variance(gamma, rows.n_features, found)
 
 
@@ -97,10 +97,10 @@ def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(
             f"kernel must return an array of shape {(A.shape[0], B.shape[0])} for blocks of "
-            f"{A.shape[0]} and {B.shape[0]} rows; found shape {values.shape}"
+            f"{A.shape[0]} and {B.shape[0]} rows; got shape {values.shape}"
         )
     if not np.isfinite(values).all():
-        raise ValueError("kernel must return finite values; found NaN or infinity")
+        raise ValueError("kernel must return finite values; got NaN or infinity")
     return np.ascontiguousarray(values)
 
 

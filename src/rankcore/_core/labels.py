@@ -79,7 +79,7 @@ def sortable(labels: np.ndarray, name: str) -> np.ndarray:
         if value[-1:] in ("\0", b"\0") or len(value) > LONGEST:
             raise ValueError(
                 f"{name} must hold strings of at most {LONGEST} characters that do not end in a "
-                f"zero byte, which NumPy drops; found {value!r:.60} in row {row}"
+                f"zero byte, which NumPy drops; got {value!r:.60} in row {row}"
             )
     found = np.array(values)
     if found.dtype.kind == "f" and found.tolist() != values:
@@ -101,14 +101,14 @@ def check_classes(classes: Any, name: str = "classes") -> np.ndarray:
     classes = np.array(as_column(unboxed(classes), name))  # a copy that no caller can modify
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
-            f"{name} must list at least two labels, lowest rank first; found {classes.tolist()}"
+            f"{name} must list at least two labels, lowest rank first; got {classes.tolist()}"
         )
     classes = _with_order(classes, name)
     if np.unique(classes).size != classes.size:
-        raise ValueError(f"{name} must list each label once; found {classes.tolist()}")
+        raise ValueError(f"{name} must list each label once; got {classes.tolist()}")
     if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
         raise ValueError(
-            f"{name} must ascend if they are numbers; found {classes.tolist()}: ranks are in the "
+            f"{name} must ascend if they are numbers; got {classes.tolist()}: ranks are in the "
             "numbers' own order (negate or relabel y for another)"
         )
     return classes
@@ -185,8 +185,8 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         words = classes.dtype.kind in "US"
         raise ValueError(
-            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
-            + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
+            f"y must have labels of the type of the classes {classes.tolist()}, {classes.dtype}; "
+            f"got {labels.dtype}" + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
     if labels.size == 1 and classes.size <= FEW_CLASSES and labels.dtype.kind == classes.dtype.kind:
         with suppress(ValueError):
@@ -244,7 +244,7 @@ def check_words(classes: Any, name: str = "classes") -> NDArray[Any]:
     words = check_classes(classes, name)
     if words.dtype.kind != "U":
         raise ValueError(
-            f"{name} must be words, lowest grade first; found {words.tolist()}: numbers are grades "
+            f"{name} must be words, lowest grade first; got {words.tolist()}: numbers are grades "
             "themselves, so leave it out"
         )
     return words
@@ -313,7 +313,7 @@ def as_relevance(y: Any, n_rows: int) -> Floats:
     labels, _ = as_labels(as_grades(y, None)[0], n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
-            f"labels of rankers must be numbers, higher for more relevant, or words; found dtype "
+            f"labels of rankers must be numbers, higher for more relevant, or words; got dtype "
             f"{labels.dtype}"
         )
     numbers = labels.astype(np.float64)

@@ -223,7 +223,7 @@ class SerializableMixin:
             raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
         if label not in known:
             raise ValueError(
-                f"output must be one of the labels {', '.join(map(repr, known))}; found {label!r}"
+                f"output must be one of the labels {', '.join(map(repr, known))}; got {label!r}"
             )
         return known.index(label)
 
@@ -261,7 +261,7 @@ def check_n_features(n_features: Any) -> int:
     """Validate the number of features of a spec."""
     if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices
         raise ValueError(
-            f"the number of features of a model must be an integer >= 1; found {n_features!r}"
+            f"the number of features of a model must be an integer >= 1; got {n_features!r}"
         )
     return n_features
 
@@ -309,5 +309,5 @@ def array_like(
     if array.dtype.kind == "f" and not getattr(arrays, "mapped", False):
         valid = ~np.isnan(array) if infinite else np.isfinite(array)
         if not valid.all():
-            raise ValueError(f"the array {name} must be finite; found NaN or infinity")
+            raise ValueError(f"the array {name} must be finite; got NaN or infinity")
     return np.ascontiguousarray(array)

@@ -106,13 +106,13 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
         if not callable(callback):
             raise TypeError(
                 "callbacks must be functions of an iteration, such as those of "
-                f"rankcore.callbacks; found {callback!r:.60}"
+                f"rankcore.callbacks; got {callback!r:.60}"
             )
         tool = type(callback).__module__.partition(".")[0]
         if tool in ("lightgbm", "xgboost"):
             raise TypeError(
                 "callbacks must be functions of an iteration, such as those of "
-                f"rankcore.callbacks; found one of {tool}, for its "
+                f"rankcore.callbacks; got one of {tool}, for its "
                 "own boosters: set early_stopping_rounds"
             )
     return listed
@@ -143,7 +143,7 @@ class Monitor:
         # Maximum number of successive values without improvement; None without early stopping.
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
-            raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
+            raise ValueError("early_stopping_rounds requires eval_set; got no held-out rows")
         self.best, self._best_merit = 0, -np.inf  # number of the best value, from 1; 0 if none
         known, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}
@@ -199,7 +199,7 @@ class Monitor:
                 answer = callback(Iteration(number, results, copy(self._model)))
                 if not isinstance(answer, bool | np.bool_ | None):
                     raise TypeError(
-                        "a callback must return True, to end the fit, False or nothing; found "
+                        "a callback must return True, to end the fit, False or nothing; got "
                         f"{type(answer).__name__}"
                     )
                 stop |= bool(answer)

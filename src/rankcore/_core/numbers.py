@@ -32,7 +32,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind == "O":
         return objects_as_floats(array, name)
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be real numbers; found dtype {array.dtype}")
+        raise TypeError(f"{name} must be real numbers; got dtype {array.dtype}")
     return array
 
 
@@ -53,7 +53,7 @@ def check_vector(array: NDArray[Any], name: str) -> None:
     """Raise ValueError unless an array has one dimension."""
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must have one dimension, one number for each row; found shape {array.shape}"
+            f"{name} must have one dimension, one number for each row; got shape {array.shape}"
         )
 
 
@@ -68,7 +68,7 @@ def check_lengths(**columns: Sized) -> None:
     lengths = [len(column) for column in columns.values()]
     if len({*lengths}) > 1:
         raise ValueError(
-            f"{enumerated(columns)} must have the same length; found {enumerated(lengths)}"
+            f"{enumerated(columns)} must have the same length; got {enumerated(lengths)}"
         )
 
 
@@ -88,7 +88,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int], remedy: str = "")
     array = as_reals(weights, name)
     if array.ndim != 1 or array.size not in sizes.values():
         wanted = " or ".join(f"{size} (one per {what})" for what, size in sizes.items())
-        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}{remedy}")
+        raise ValueError(f"{name} must have length {wanted}; got shape {array.shape}{remedy}")
     numbers = in_place(array)
     if not np.isfinite(numbers).all() or (numbers < 0).any():
         raise ValueError(f"{name} must be finite and not negative")

@@ -35,7 +35,7 @@ class Constraint(ABC):
         """Raise ValueError or TypeError, with the parameter's name, unless a value is accepted."""
         if not self.accepts(value):
             error = ValueError if self.accepts_type(value) else TypeError
-            raise error(f"{name} must be {self}; found {reprlib.repr(value)}")
+            raise error(f"{name} must be {self}; got {reprlib.repr(value)}")
 
     def __or__(self, other: Constraint | None) -> Constraint:
         mine = self.constraints if isinstance(self, AnyOf) else (self,)

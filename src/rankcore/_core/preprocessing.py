@@ -67,7 +67,7 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
         names = [*map(str, as_names(given, "feature_names"))]
         if len(names) != d:
             raise ValueError(
-                f"feature_names must have one name for each of {d} features; found {len(names)}"
+                f"feature_names must have one name for each of {d} features; got {len(names)}"
             )
         return names
     if hasattr(learner, "feature_names_in_"):

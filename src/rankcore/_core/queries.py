@@ -53,7 +53,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
     if isinstance(qid, Queries):
         if qid.bounds[-1] != n:
             raise ValueError(
-                f"qid must be the queries of the {n} rows; found those of {qid.bounds[-1]} rows"
+                f"qid must be the queries of the {n} rows; got those of {qid.bounds[-1]} rows"
             )
         return qid
     if qid is None:
@@ -61,7 +61,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
     ids = unchanged(qid, "qid")
     if ids.ndim != 1 or ids.size != n:
         raise ValueError(
-            f"qid must name the query of each of the {n} rows; found shape {ids.shape} "
+            f"qid must name the query of each of the {n} rows; got shape {ids.shape} "
             "(group sizes are not row-wise: use np.repeat(np.arange(len(group)), group))"
         )
     if ids.dtype == object:
@@ -141,7 +141,7 @@ def whole_folds(
         both = np.intersect1d(numbers[train], numbers[test])
         if both.size:
             raise ValueError(
-                "cv must keep the rows of a query together; found a fold that divides query "
+                "cv must keep the rows of a query together; got a fold that divides query "
                 f"{queries.ids[both[0]]!r}: use rankcore.model_selection.QueryKFold"
             )
         yield train, test
@@ -195,7 +195,7 @@ def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tup
     if qid is not None and not named:
         if there:
             raise ValueError(
-                f"found both qid and a column named {name!r}, which have the same meaning: drop "
+                f"qid and the column {name!r} of X have the same meaning; got both: drop "
                 "the column, or omit qid"
             )
         return X, qid
@@ -205,7 +205,7 @@ def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tup
         return X, qid
     if group is not None:
         raise ValueError(
-            f"found both group and a column named {name!r}, which have the same meaning: pass one"
+            f"group and the column {name!r} of X have the same meaning; got both: pass one"
         )
     return frame.without(name), frame.column(frame.names.index(name))
 
@@ -220,14 +220,14 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
     if group is None:
         return group_rows(qid, n_rows)
     if qid is not None:
-        raise ValueError("found both qid and group, which have the same meaning: pass one")
+        raise ValueError("qid and group have the same meaning; got both: pass one")
     reject_mask(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-        raise ValueError(f"group must list the sizes of the queries; found {group!r}")
+        raise ValueError(f"group must list the sizes of the queries; got {group!r}")
     total = sum(sizes.tolist())  # Python integers do not overflow
     if total != n_rows:
-        raise ValueError(f"sizes in group must sum to the number of rows, {n_rows}; found {total}")
+        raise ValueError(f"sizes in group must sum to the number of rows, {n_rows}; got {total}")
     sizes = sizes.astype(np.int64)
     return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)
 

@@ -79,7 +79,7 @@ class Binning(Bins):
         self._categorical = categorical or {}
         n, d = taken.size, rows.n_features
         if n > MAX_ROWS:
-            raise ValueError(f"boosting supports at most {MAX_ROWS} rows; found {n}")
+            raise ValueError(f"boosting supports at most {MAX_ROWS} rows; got {n}")
         sparse = rows.columns is not None
         counts = np.zeros(d, dtype=np.int64) if sparse else np.full(d, n, dtype=np.int64)
         if sparse:

@@ -97,7 +97,7 @@ def begin_state(
     if n_estimators < n:
         raise ValueError(
             f"n_estimators must be at least {n}, the rounds of the model that warm_start "
-            f"continues; found {n_estimators}"
+            f"continues; got {n_estimators}"
         )
     validation = {name: values[:n] for name, values in before.validation.items()}
     log = [list(figures) for figures in before.log[:n]]
@@ -112,7 +112,7 @@ def check_columns(model: Any, fitted: Any) -> None:
     if names is not None and known is not None and names.tolist() != known.tolist():
         raise ValueError(
             "warm_start requires the columns that the model was fitted on, "
-            f"{known.tolist()}; found {names.tolist()}"
+            f"{known.tolist()}; got {names.tolist()}"
         )
     if "_state" not in model.__dict__ or not len(model._state.model):
         return
@@ -173,7 +173,7 @@ def restore(
     weak = restored_model(spec, n_features, zero_missing)
     log = restored_log(spec, figures)
     if not (best is None or 0 <= int(best) <= len(log)):
-        raise ValueError(f"best_iteration must be one of {len(log)} rounds; found {best!r}")
+        raise ValueError(f"best_iteration must be one of {len(log)} rounds; got {best!r}")
     categories = None
     if spec.facts["categories"] is not None:
         categories = Categories.restored(spec.facts["categories"], n_features)

@@ -84,7 +84,7 @@ class Features:
             n_sums = int(offsets[-1])
             if n_sums > MAX_SUMS:
                 raise ValueError(
-                    f"trees support at most {MAX_SUMS} bins; found {n_sums}: set max_bins"
+                    f"trees support at most {MAX_SUMS} bins; got {n_sums}: set max_bins"
                 )
             row_starts, row_sums = arrange_rows(bins, numbers, offsets, one_sum)
             # A child without zeros has no other rows than those with an entry.

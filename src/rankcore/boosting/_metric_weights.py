@@ -31,7 +31,7 @@ def check_pair_weight(value: Any, name: str) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"ndcg@[1-9]\d{0,8}", value):
         raise ValueError(
             f"{name} must be None, 'ndcg', 'ndcg@k' such as 'ndcg@10', 'map' or a function of "
-            f"the labels and places of a query; found {value!r}"
+            f"the labels and places of a query; got {value!r}"
         )
 
 
@@ -62,7 +62,7 @@ class MetricPairWeights:
             if low < 0 or high > MAX_LABEL:
                 raise ValueError(
                     f"pair_weight={kind!r} requires labels from 0 to {MAX_LABEL:.0f}, as gains are "
-                    f"2**label - 1; found {low if low < 0 else high:g}: number the levels from 0"
+                    f"2**label - 1; got {low if low < 0 else high:g}: number the levels from 0"
                 )
             longest = int(np.diff(pairing.bounds).max())
             k = min(int(kind[5:] or longest), longest)
@@ -139,7 +139,7 @@ class MetricPairWeights:
             if weights.shape != (labels.size, labels.size) or not (weights >= 0).all():
                 raise ValueError(
                     f"pair_weight must return weights of shape ({labels.size}, {labels.size}), "
-                    f"by winner and loser, non-negative; found shape {weights.shape}"
+                    f"by winner and loser, non-negative; got shape {weights.shape}"
                 )
             apart = np.clip(np.subtract.outer(scores, scores), -WIDEST, WIDEST)
             weights = np.where(labels[:, None] > labels, weights, 0.0) * np.exp(-apart)

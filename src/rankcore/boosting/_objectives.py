@@ -74,7 +74,7 @@ class QueryPairs:
         if pairing.listed_pairs is None:
             weights, _, _ = weights_of(scores, pairing, steps)
         elif pair_weight is not None:
-            raise ValueError("pair_weight requires labels; found pairs")
+            raise ValueError("pair_weight requires labels; got pairs")
         else:
             weights = listed_weights(scores, pairing, steps)
         by_measure = None

@@ -79,7 +79,7 @@ class TrainingRows:
         taken = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
         if taken.size > MAX_ROWS:
             raise ValueError(
-                f"OrdinalBoost supports at most {MAX_ROWS} rows; found {taken.size}: draw some"
+                f"OrdinalBoost supports at most {MAX_ROWS} rows; got {taken.size}: draw some"
             )
         occurring = OccurringRanks.of(ranks[taken], form)
         kept = None if weights is None else np.ascontiguousarray(weights[taken])

@@ -98,7 +98,7 @@ class Categories:
             if bad.any():
                 raise ValueError(
                     f"categorical column {name} must hold integers from 0 to {MAX_CATEGORIES - 1} "
-                    f"(NaN or below 0: missing); found {part[bad][0]:g}: number the categories, or "
+                    f"(NaN or below 0: missing); got {part[bad][0]:g}: number the categories, or "
                     "pass a DataFrame whose column has a categorical dtype"
                 )
 
@@ -132,14 +132,14 @@ def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
     if isinstance(given, str):
         if given != "from_dtype":
             raise ValueError(
-                "categorical_features must be None, 'from_dtype' or a list of columns; found "
+                "categorical_features must be None, 'from_dtype' or a list of columns; got "
                 f"{given!r}"
             )
         return mask if frame is None else np.array([frame.kind(j) == "category" for j in range(d)])
     columns = np.asarray(given)
     if columns.ndim != 1 or (columns.size and columns.dtype.kind not in "biuUO"):
         raise ValueError(
-            f"categorical_features must be a mask, numbers or names of columns; found {given!r:.60}"
+            f"categorical_features must be a mask, numbers or names of columns; got {given!r:.60}"
         )
     if columns.dtype.kind == "b":
         if columns.size != d:
@@ -157,7 +157,7 @@ def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
         else:
             raise ValueError(
                 f"categorical_features must be numbers of columns from 0 to {d - 1}, or their "
-                f"names; found {column!r}"
+                f"names; got {column!r}"
             )
     return mask
 
@@ -187,7 +187,7 @@ def _codes(frame: Frame, column: int, labels: list[Any]) -> NDArray[np.float32]:
     """Return the codes of the categories in one column of a data frame."""
     if frame.kind(column) == "number" and any(isinstance(label, str) for label in labels):
         raise ValueError(
-            f"column {frame.names[column]!r} must hold categories such as {labels[0]!r}; found "
+            f"column {frame.names[column]!r} must hold categories such as {labels[0]!r}; got "
             f"dtype {frame.dtypes[column]}"
         )
     return frame.codes(column, {label: code for code, label in enumerate(labels)})

@@ -303,7 +303,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         check_leaves(self)
         if (self.tasks, self.link) not in FORMS:
             raise ValueError(
-                f"link='cumulative' requires tasks='shared'; found tasks={self.tasks!r}, whose "
+                f"link='cumulative' requires tasks='shared'; got tasks={self.tasks!r}, whose "
                 "scores may cross"
             )
 
@@ -412,7 +412,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         if continues(self) and not np.array_equal(self.ranks_, known):
             raise ValueError(
                 f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
-                f"continues; found {known.tolist()}: pass them as classes="
+                f"continues; got {known.tolist()}: pass them as classes="
             )
 
         def new() -> OrdinalSum:

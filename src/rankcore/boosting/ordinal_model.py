@@ -170,7 +170,7 @@ class OrdinalSum:
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
             raise ValueError(
-                f"the number of trees must be {form.n_scores} times that of rounds; found "
+                f"the number of trees must be {form.n_scores} times that of rounds; got "
                 f"{len(whole)} trees and {len(biases)} rows of biases (rounds + 1)"
             )
         whole.packed().trees(n_features, zero_missing, form.n_scores)  # checks their structure

@@ -83,7 +83,7 @@ def check_leaves(model: Any) -> None:
     """Raise unless something limits the number of leaves."""
     if model.max_leaf_nodes is None:
         if model.max_depth is None:
-            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
+            raise ValueError("max_leaf_nodes=None requires max_depth; got max_depth=None")
         params.check_integer(model.max_depth, "max_depth", 1, MAX_LEAVES.bit_length() - 1)
 
 
@@ -127,20 +127,20 @@ def check_weak(model: PairParams) -> None:
     check_leaves(model)
     if model.weak == "stump" and model.max_leaf_nodes != 2:
         raise ValueError(
-            f"weak='stump' requires max_leaf_nodes=2; found max_leaf_nodes="
+            f"weak='stump' requires max_leaf_nodes=2; got max_leaf_nodes="
             f"{model.max_leaf_nodes}: omit weak, or set it to 'tree'"
         )
     trees = grows_trees(model)
     for name in ("monotonic_cst", "pair_weight"):
         if not trees and getattr(model, name) is not None:
-            raise ValueError(f"{name} requires trees; found stumps: set max_leaf_nodes or weak")
+            raise ValueError(f"{name} requires trees; got stumps: set max_leaf_nodes or weak")
     for name, default in (OF_STUMPS if trees else OF_TREES).items():
         found = getattr(model, name)
         if found != default and trees:
-            raise ValueError(f"{name} is for stumps; found {name}={found!r} with trees")
+            raise ValueError(f"{name} is for stumps; got {name}={found!r} with trees")
         if found != default:
             raise ValueError(
-                f"{name} is for trees; found {name}={found!r} with stumps: set max_leaf_nodes "
+                f"{name} is for trees; got {name}={found!r} with stumps: set max_leaf_nodes "
                 "or weak='tree'"
             )
 
@@ -163,8 +163,8 @@ def monotone_signs(
     if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(
             f"monotonic_cst must be -1, 0 or 1 for each of {n_features} features, or a dict from "
-            f"names of features to these; found {given!r}"
+            f"names of features to these; got {given!r}"
         )
     if categorical is not None and signs[categorical].any():
-        raise ValueError(f"monotonic_cst must be 0 for categorical features; found {given!r}")
+        raise ValueError(f"monotonic_cst must be 0 for categorical features; got {given!r}")
     return signs.astype(np.int8) if signs.any() else None

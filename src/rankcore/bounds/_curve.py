@@ -145,7 +145,7 @@ def margin_curve(
     if not np.isfinite(scores).all():
         raise ValueError("y_score must be finite")
     if balance not in (None, "query"):
-        raise ValueError(f"balance must be 'query' or None; found {balance!r}")
+        raise ValueError(f"balance must be 'query' or None; got {balance!r}")
     pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)
     check_useful(pairing, scores.size)
     of_docs = scores[pairing.docs]
@@ -153,7 +153,7 @@ def margin_curve(
         _grid(of_docs, pairing.bounds) if rhos is None else np.unique(np.asarray(rhos, np.float64))
     )
     if not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
-        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
+        raise ValueError(f"rhos must list finite numbers above 0; got {rhos!r}")
     jobs = n_threads(n_jobs)
     with PairLosses(pairing, balance == "query", jobs) as losses:
         total = float(losses.weights.sum())

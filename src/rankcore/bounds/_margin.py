@@ -76,7 +76,7 @@ def rademacher_margin_bound(
     """
     check_numbers(zero=True, loss=loss, complexity=complexity, complexity_other=complexity_other)
     if loss > 1.0:
-        raise ValueError(f"loss must be 0 to 1; found {loss!r}")
+        raise ValueError(f"loss must be 0 to 1; got {loss!r}")
     _check(rho, m, delta, uniform)
     factor, price = 2.0, 0.0
     if uniform:
@@ -276,7 +276,7 @@ def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
     values = np.asarray(squares, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(
-            f"squares must list finite numbers from 0 on, one per row; found shape {values.shape}"
+            f"squares must list finite numbers >= 0, one per row; got shape {values.shape}"
         )
     return float(norm * np.sqrt(values.sum()) / values.size)
 
@@ -312,24 +312,24 @@ def vc_complexity(dimension: int, m: int) -> float:
     check_count(dimension, "dimension")
     check_count(m, "m")
     if m < dimension:
-        raise ValueError(f"m must be at least the dimension, {dimension}; found {m}")
+        raise ValueError(f"m must be at least the dimension, {dimension}; got {m}")
     return sqrt(2.0 * dimension * log(e * m / dimension) / m) / 2.0
 
 
 def _check(rho: float, m: int, delta: float, uniform: bool) -> None:
     check_numbers(rho=rho, delta=delta)
     if uniform and rho > 1.0:
-        raise ValueError(f"a bound that is uniform in rho requires rho up to 1; found {rho!r}")
+        raise ValueError(f"a bound that is uniform in rho requires rho up to 1; got {rho!r}")
     check_count(m, "m")
     if delta >= 1.0:
-        raise ValueError(f"delta must be below 1; found {delta!r}")
+        raise ValueError(f"delta must be below 1; got {delta!r}")
 
 
 def check_numbers(zero: bool = False, **numbers: Any) -> None:
     """Raise unless numbers are finite and above 0 or, with ``zero``, from 0 on."""
     for name, value in numbers.items():
         if not isinstance(value, Real) or isinstance(value, bool):
-            raise TypeError(f"{name} must be a number; found {value!r}")
+            raise TypeError(f"{name} must be a number; got {value!r}")
         if not isfinite(value) or value < 0 or (value == 0 and not zero):
             bounds = "from 0 on" if zero else "above 0"
-            raise ValueError(f"{name} must be {bounds}; found {value!r}")
+            raise ValueError(f"{name} must be {bounds}; got {value!r}")

@@ -172,5 +172,5 @@ def rankboost_training_bound(edges: ArrayLike) -> float:
     """
     values = np.asarray(edges, dtype=np.float64)
     if values.ndim != 1 or not (np.abs(values) <= 1.0).all():
-        raise ValueError(f"edges must list numbers from -1 to 1; found {edges!r}")
+        raise ValueError(f"edges must list numbers from -1 to 1; got {edges!r}")
     return float(np.exp(-0.5 * (values @ values)))

@@ -122,7 +122,7 @@ def open_log(
     for one in columns or []:
         name, sign, column = one.partition("=")
         if not sign or not column:
-            raise ValueError(f"--column must be NAME=COLUMN; found {one!r}")
+            raise ValueError(f"--column must be NAME=COLUMN; got {one!r}")
         names[name] = column
     return Impressions(open_clicks(path, columns=names, on_error=dropping), bar)
 
@@ -171,7 +171,7 @@ def read_ranking(path: Path) -> Run:
     bad = ~np.isfinite(score)
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"{places[at]}: rank or score must be finite; found {abs(score[at]):g}")
+        raise ValueError(f"{places[at]}: rank or score must be finite; got {abs(score[at]):g}")
     first: dict[tuple[str, str], int] = {}
     for at, pair in enumerate(zip(table["query"], table["document"], strict=True)):
         if first.setdefault(pair, at) != at:

@@ -104,7 +104,8 @@ class Choice:
         if self.shuffle is not None:
             if "shuffle" not in known:
                 raise ValueError(
-                    f"--shuffle is not for {learner.name}: it uses all examples in each round"
+                    f"--shuffle does not apply to {learner.name}, which learns from all examples "
+                    "in each round"
                 )
             params["shuffle"] = self.shuffle
         if self.classes is not None:
@@ -131,7 +132,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if isinstance(value, dict) and name not in ("class_weight", "monotonic_cst"):
             raise ValueError(f"{path} has a table [{name}]; write NAME = VALUE, without tables")
     if not isinstance(found.get("model", ""), str):
-        raise ValueError(f"{path}: model must be a name, found {found['model']!r}")
+        raise ValueError(f"{path}: model must be a name; got {found['model']!r}")
     return found
 
 

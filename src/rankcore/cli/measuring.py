@@ -27,7 +27,7 @@ def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
     if of_queries:
         return list(QueryKFold(folds, shuffle=True, random_state=seed).split(X, y, qid=rows.qid))
     if y.size < folds:
-        raise ValueError(f"--folds {folds} requires as many rows; found {y.size}")
+        raise ValueError(f"--folds {folds} requires as many rows; got {y.size}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         parts = StratifiedKFold(folds, shuffle=True, random_state=seed)

@@ -114,7 +114,7 @@ def name_features(model: Any, names: list[str] | None) -> Any:
     scaler, learned = split_scaler(model)
     if len(names) != learned.n_features_in_:
         raise ValueError(
-            f"--names requires a name for each of {learned.n_features_in_} features; found "
+            f"--names requires a name for each of {learned.n_features_in_} features; got "
             f"{len(names)}"
         )
     for one in (scaler, learned, *_inner(learned)):

@@ -176,7 +176,7 @@ def read_names(path: Path | None) -> list[str] | None:
         if not name or name in names[: number - 1]:
             raise ValueError(
                 f"{path}, line {number}: every line must be the name of a feature, and names must "
-                f"be different; found {name!r}"
+                f"be different; got {name!r}"
             )
     return names
 

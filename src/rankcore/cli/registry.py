@@ -158,7 +158,7 @@ def own_class(name: str) -> Any:
     if not (isinstance(found, type) and issubclass(found, OnlineOrdinalClassifier)):
         raise ValueError(
             f"--model {name} must be a subclass of rankcore.PythonRule or another learner of "
-            f"ordered labels; found {found!r}"
+            f"ordered labels; got {found!r}"
         )
     return found
 

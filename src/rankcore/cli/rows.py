@@ -308,7 +308,7 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     width, expected = layout.width
     if width is not None and X.shape[1] > width:
         raise ValueError(
-            f"{title(data)} must have at most {width} features, as {expected}; found {X.shape[1]}"
+            f"{title(data)} must have at most {width} features, as {expected}; got {X.shape[1]}"
         )
     # A file lacks trailing features that are zero in all of its rows.
     X.resize((X.shape[0], width or max(1, X.shape[1])))

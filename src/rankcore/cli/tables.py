@@ -108,7 +108,7 @@ class Table:
         if again is not None:
             raise ValueError(
                 f"{self.path}: the columns of features, labels and queries must be different ones; "
-                f"found {again!r} twice: change --label, --qid or --columns"
+                f"got {again!r} twice: change --label, --qid or --columns"
             )
 
     def _categories(self, layout: Layout, features: list[str]) -> list[str]:
@@ -117,7 +117,7 @@ class Table:
         for j, one in enumerate(found):
             if one not in features or one in found[:j]:
                 raise ValueError(
-                    f"{self.path}: the columns of categories must be different features; found "
+                    f"{self.path}: the columns of categories must be different features; got "
                     f"{one!r} in --categorical: change it, --label, --qid or --columns"
                 )
         return found
@@ -223,7 +223,7 @@ class _Csv:
         self.names = [one or f"Unnamed: {j}" for j, one in enumerate(found)]
         again = next((one for one in self.names if self.names.count(one) > 1), None)
         if again is not None:
-            raise ValueError(f"{path}: the columns must be different ones; found {again!r} twice")
+            raise ValueError(f"{path}: the columns must be different ones; got {again!r} twice")
 
     def read(self, text: Sequence[str], label: str) -> Any:
         """Return the rows; in the columns of ``text`` and labels only empty cells are missing."""

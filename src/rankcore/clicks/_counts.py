@@ -119,7 +119,7 @@ def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) ->
         merged = [_merge([*merged, *waiting])]
         waiting = []
     if codes is None:
-        raise ValueError("the log must have at least one impression; found none")
+        raise ValueError("the log must have at least one impression; got none")
     cells = _merge([*merged, *waiting])
     first = changes(cells.query, cells.document)
     return Counts(

@@ -51,18 +51,18 @@ class Ranked:
         if model is not None:
             check_lengths(score=score, relevance=model)
         if not np.isfinite(score).all():
-            raise ValueError("score must be finite; found NaN or infinity")
+            raise ValueError("score must be finite; got NaN or infinity")
         if model is not None and not ((model >= 0) & (model <= 1)).all():
             raise ValueError("relevance must be in [0, 1] for each document")
         numbers: dict[Any, int] = {}
         kept = [i for i, one in enumerate(query) if one in logged]
         number = np.array([numbers.setdefault(query[i], len(numbers)) for i in kept], dtype=int)
         if not kept:
-            raise ValueError("log and ranking must have queries in common; found none")
+            raise ValueError("log and ranking must have queries in common; got none")
         order = np.asarray(kept)[np.lexsort((-score[kept], number))]
         place = {(query[i], document[i]): row for row, i in enumerate(order.tolist())}
         if len(place) < len(kept):
-            raise ValueError("ranking must have each document of a query once; found one twice")
+            raise ValueError("ranking must have each document of a query once; got one twice")
         bounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
         return cls([*numbers], bounds, place, None if model is None else model[order])
 
@@ -102,7 +102,7 @@ def impressions(log: Log, rows: Ranked, propensity: Any) -> Impressions:
     position = np.asarray(log.position)
     if position.size and not 1 <= position.min() <= position.max() <= theta.size:
         raise ValueError(
-            f"propensity must have one number for each position, 1 to {position.max()}; found "
+            f"propensity must have one number for each position, 1 to {position.max()}; got "
             f"{theta.size}"
         )
     seen = theta[position - 1]

@@ -175,7 +175,7 @@ def evaluate(
         check_real(clip, "clip", 1.0)
     check_count(n_resamples, "n_resamples")
     if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
+        raise ValueError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
     parts: Any = [log] if hasattr(log, "query") else windows(log)  # type: ignore[arg-type]
     rows = Ranked.of(ranking, queries_of(parts), estimator == "dr")
     most = np.inf if clip is None else float(clip)
@@ -211,7 +211,7 @@ def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]
             if measure.kind not in VALUES:
                 raise ValueError(
                     f"metrics must be of ndcg, dcg, precision and mrr, which clicks can estimate; "
-                    f"found {name!r}"
+                    f"got {name!r}"
                 )
             found[name] = measure.kind, measure.k
     if not found:

@@ -240,7 +240,7 @@ def to_judgments(model: ClickModel, *, thresholds: ArrayLike | None = None) -> C
     else:
         edges = np.asarray(thresholds, dtype=np.float64)
         if edges.ndim != 1 or not ((edges > 0) & (edges < 1)).all() or (np.diff(edges) <= 0).any():
-            raise ValueError(f"thresholds must ascend between 0 and 1; found {thresholds!r}")
+            raise ValueError(f"thresholds must ascend between 0 and 1; got {thresholds!r}")
     grade = np.searchsorted(edges, relevance, side="right")
     bounds = np.concatenate([[0.0], np.minimum(edges, 1.0), [1.0]])
     a = relevance * trials + 0.5

@@ -230,7 +230,7 @@ class ClickLog:
         found = np.asarray(clicked)
         if found.shape != self.clicked.shape or found.dtype.kind not in "b":
             raise ValueError(
-                f"clicked must be of dtype bool and shape {self.clicked.shape}; found "
+                f"clicked must be of dtype bool and shape {self.clicked.shape}; got "
                 f"{found.dtype} and {found.shape}"
             )
         log = type(self).__new__(type(self))
@@ -248,7 +248,7 @@ def windows(log: Log) -> Iterable[ClickLog]:
         return [log]
     if iter(log) is log:
         raise TypeError(
-            "a log in windows must be readable again, as open_clicks returns it; found a "
+            "a log in windows must be readable again, as open_clicks returns it; got a "
             f"{type(log).__name__}, which is used up after one pass"
         )
     return log
@@ -258,7 +258,7 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
     """Raise ValueError for positions, clicks or dwell times out of range."""
     position, clicked = columns["position"], columns["clicked"]
     if not position.size:
-        raise ValueError("the log must have at least one impression; found none")
+        raise ValueError("the log must have at least one impression; got none")
     bad = (position < 1) | (position > MAX_POSITION) | (position != np.floor(position))
     required = f"positions must be integers from 1 to {MAX_POSITION}"
     from_0 = bad.any() and position[bad.argmax()] == 0
@@ -282,7 +282,7 @@ def _check(
     """Raise ValueError with the first bad value, if there is one."""
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"{where(at)}: {required}; found {values[at]:g}{hint}")
+        raise ValueError(f"{where(at)}: {required}; got {values[at]:g}{hint}")
 
 
 def _order(session: NDArray[Any], position: NDArray[np.int32]) -> NDArray[np.int64] | None:

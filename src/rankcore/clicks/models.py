@@ -169,7 +169,7 @@ class ClickRates(ClickModel):
     def _evidence(self) -> tuple[Floats, Floats]:
         if self.by != "document":
             raise ValueError(
-                "relevance requires rates by document, as of ClickRates('document'); found "
+                "relevance requires rates by document, as of ClickRates('document'); got "
                 f"by={self.by!r}"
             )
         return self.rate_, self._shown

@@ -289,13 +289,11 @@ class PairwiseGradientRanker(SerializableMixin, BaseEstimator):
         t = spec.facts["t"]
         if type(t) is not int or not 1 <= t <= MOST_COUNTED:
             raise ValueError(
-                f"the number of impressions must be an integer in [1, {MOST_COUNTED}]; found {t!r}"
+                f"the number of impressions must be an integer in [1, {MOST_COUNTED}]; got {t!r}"
             )
         spread = spec.facts["spread"]
         if type(spread) is not float or not 0 <= spread < np.inf:
-            raise ValueError(
-                f"the spread of features must be a float in [0, inf); found {spread!r}"
-            )
+            raise ValueError(f"the spread of features must be a float in [0, inf); got {spread!r}")
         arrays = read_fields(spec.arrays, FIELDS, features=n_features)
         self._state = State(**arrays, t=t, spread=spread)
         self.n_features_in_ = n_features

@@ -153,7 +153,7 @@ class Positions:
         if shown.size > MOST_POSITIONS:
             raise ValueError(
                 f"a position-based model requires a log of at most {MOST_POSITIONS} positions; "
-                f"found {shown.size}: drop impressions at lower positions"
+                f"got {shown.size}: drop impressions at lower positions"
             )
         table = counts.table(weights).tocsc()[:, shown].tocsr()
         of_pair = np.bincount(counts.pair, weights, self.attraction.size)

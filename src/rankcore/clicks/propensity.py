@@ -218,7 +218,7 @@ def propensities(
     for name, given, of in [("features", features, "regression-em"), ("judged", judged, "judged")]:
         if (given is None) != (method != of):
             raise ValueError(
-                f"{name} and method={of!r} require each other; found method={method!r} and "
+                f"{name} and method={of!r} require each other; got method={method!r} and "
                 f"{name}={'None' if given is None else '...'}"
             )
     counts = count(log, clicks, 2)

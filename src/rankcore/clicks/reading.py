@@ -134,7 +134,7 @@ class ClickFile:
         known = (*REQUIRED, *OPTIONAL)
         for name in columns:
             if name not in known:
-                raise ValueError(f"columns must have keys from {', '.join(known)}; found {name!r}")
+                raise ValueError(f"columns must have keys from {', '.join(known)}; got {name!r}")
         if window is not None:
             check_count(window, "window")
         self.path, self.window = path, window  # None: the whole file
@@ -248,9 +248,9 @@ class _Sessions:
         if again.any():
             row = int(rows[again.argmax()])
             raise ValueError(
-                f"{where(row)}: session {ids[row]!r} goes on after another one began; the rows of "
-                "a session must be next to each other: sort by session, or read_clicks the whole "
-                "file"
+                f"{where(row)}: session {ids[row]!r} continues after another one started; the "
+                "rows of a session must be contiguous: sort by session, or read the whole file "
+                "with read_clicks"
             )
         merged = np.sort(hashes)
         while self._ended and self._ended[-1].size <= 2 * merged.size:

@@ -197,7 +197,7 @@ def simulate_sessions(
 def _probabilities(given: ArrayLike, name: str, n: int | None) -> Floats:
     found = np.ascontiguousarray(given, dtype=np.float64)
     if found.ndim != 1 or (n is not None and found.size != n):
-        raise ValueError(f"{name} must have shape ({n},); found {found.shape}")
+        raise ValueError(f"{name} must have shape ({n},); got {found.shape}")
     if not ((found >= 0) & (found <= 1)).all():
         raise ValueError(f"{name} must hold probabilities")
     return found

@@ -90,13 +90,11 @@ def read_ubi(
     for record, where, line in _records(queries):
         query_id = _field(record, "query_id", where)
         if query_id in seen:
-            raise ValueError(f"{where}: query_id must occur once; found {query_id!r} again")
+            raise ValueError(f"{where}: query_id must occur once; got {query_id!r} again")
         seen.add(query_id)
         hits = record.get("query_response_hit_ids")
         if not isinstance(hits, list):
-            raise ValueError(
-                f"{where}: query_response_hit_ids must be a list of ids; found {hits!r}"
-            )
+            raise ValueError(f"{where}: query_response_hit_ids must be a list of ids; got {hits!r}")
         shown = [_word(one, "query_response_hit_ids", where) for one in hits[:depth]]
         of_query = clicked.get(query_id, set())
         lost += len(of_query.difference(shown))
@@ -145,7 +143,7 @@ def _action(record: dict[str, Any], where: str) -> str | None:
     """Return the name of the action of an event; None for events without one."""
     found = record.get("action_name")
     if not isinstance(found, str | None):
-        raise ValueError(f"{where}: action_name must be a word; found {found!r:.60}")
+        raise ValueError(f"{where}: action_name must be a word; got {found!r:.60}")
     return found
 
 
@@ -167,5 +165,5 @@ def _field(record: dict[str, Any], key: str, where: str) -> str:
 
 def _word(one: Any, key: str, where: str) -> str:
     if type(one) not in (int, str) or one == "" or "\0" in str(one):
-        raise ValueError(f"{where}: {key} must be a word without zero bytes; found {one!r:.60}")
+        raise ValueError(f"{where}: {key} must be a word without zero bytes; got {one!r:.60}")
     return str(one)

@@ -87,7 +87,7 @@ class SurvivingRounds:
                 lost = error
                 self._release()
         raise RuntimeError(
-            f"a round lost a worker {MAX_LOST} times ({lost}): they may be short of memory; use "
+            f"a round lost a worker {MAX_LOST} times ({lost}): workers may be short of memory; use "
             "more or larger workers"
         ) from lost
 
@@ -117,7 +117,7 @@ def fit_pairs(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     if not rows.in_queries and not by_label and len(rows.shards) > 1:
         raise ValueError(
             f"without qid all rows belong to one query, divided among {len(rows.shards)} shards: "
-            f"that requires two different labels, and no pair_weight; found {labels.size} labels: "
+            f"that requires two different labels, and no pair_weight; got {labels.size} labels: "
             "pass qid, or n_shards=1"
         )
     bipartite = isinstance(model, BipartiteRankBoost)
@@ -179,12 +179,12 @@ def check_boosted(model: Any) -> None:
     """Raise ValueError for parameters that a fit on shards does not support."""
     check_supported(model, warm_start=(False,))
     if model.max_bins is None:
-        raise ValueError("a fit on shards requires max_bins; found None")
+        raise ValueError("a fit on shards requires max_bins; got None")
     given = model.categorical_features
     if not (given is None or isinstance(given, str)):
         raise ValueError(
             "a fit on shards takes numbers only, and requires categorical_features=None; "
-            f"found {given!r}: replace these columns by numbers whose order has a meaning, such as "
+            f"got {given!r}: replace these columns by numbers whose order has a meaning, such as "
             "one of 0 and 1 for each category, or fit in memory"
         )
 

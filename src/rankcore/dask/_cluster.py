@@ -37,7 +37,7 @@ def client_of(client: Any) -> Any:
         return distributed.get_client()
     if not isinstance(client, Client):
         raise TypeError(
-            f"client must be a distributed.Client; found {client!r}: pass one, as in "
+            f"client must be a distributed.Client; got {client!r}: pass one, as in "
             'client=distributed.Client("tcp://127.0.0.1:8786")'
         )
     return client

@@ -67,8 +67,7 @@ class Watching:
             parts = one if isinstance(one, tuple) else ()
             if any(isinstance(part, list) and any(map(is_dask_collection, part)) for part in parts):
                 raise TypeError(
-                    "eval_set must be arrays at the client; found delayed blocks: compute "
-                    "them first"
+                    "eval_set must be arrays at the client; got delayed blocks: compute them first"
                 )
 
 
@@ -149,7 +148,7 @@ class Distributed:
             return table.to_dask_array(lengths=True)
         if not hasattr(type(X), "map_blocks"):
             raise TypeError(
-                "X must be a dask array or dataframe, or a list of delayed blocks; found "
+                "X must be a dask array or dataframe, or a list of delayed blocks; got "
                 f"{type(X).__name__} (to_local() predicts for rows in memory)"
             )
         if len(X.chunks[1]) > 1:

@@ -78,7 +78,7 @@ def measure(
     if shard is None:
         return None
     if shard.qid is None:
-        raise ValueError("measures of collections require qid; found qid=None")
+        raise ValueError("measures of collections require qid; got qid=None")
     scores = np.asarray(shard.X)
     words = shard.order if classes is None else classes
     labels, _ = as_grades(shard.y, None if words is None else check_words(words), "evaluate")

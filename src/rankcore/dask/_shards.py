@@ -138,7 +138,7 @@ class Columns:
             parts = [None] * len(blocks) if column is None else blocks_of(column, name, chunks)
             if len(parts) != len(blocks):
                 raise ValueError(
-                    f"X and {name} must have the same blocks; found {len(blocks)} of X and "
+                    f"X and {name} must have the same blocks; got {len(blocks)} of X and "
                     f"{len(parts)} of {name}"
                 )
             found.append(parts)
@@ -158,7 +158,7 @@ def blocks_of(collection: Any, name: str, chunks: Any) -> list[Any]:
         return list(collection)
     if not hasattr(type(collection), "to_delayed"):
         raise TypeError(
-            f"{name} must be a dask array or dataframe, a list of delayed blocks, or paths; found "
+            f"{name} must be a dask array or dataframe, a list of delayed blocks, or paths; got "
             f"{type(collection).__name__}"
         )
     if hasattr(collection, "chunks"):
@@ -191,18 +191,17 @@ def as_shard(piece: Any) -> Shard | None:
     X, y, qid, weights = piece
     if not hasattr(X, "shape"):
         raise TypeError(
-            "blocks of rows must be arrays, sparse matrices or data frames; found "
-            f"{type(X).__name__}"
+            f"blocks of rows must be arrays, sparse matrices or data frames; got {type(X).__name__}"
         )
     qid = None if qid is None else np.asarray(qid)
     y, order = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
-        raise ValueError(f"qid must have one id per row; found {y.size} rows and {qid.size} ids")
+        raise ValueError(f"qid must have one id per row; got {y.size} rows and {qid.size} ids")
     if weights is not None:
         weights = as_vector(weights, "sample_weight")
         if weights.shape != y.shape:
             raise ValueError(
-                f"sample_weight must have one weight per row; found {y.size} rows and "
+                f"sample_weight must have one weight per row; got {y.size} rows and "
                 f"{weights.size} weights"
             )
         if not np.isfinite(weights).all() or (weights < 0).any():
@@ -217,7 +216,7 @@ def split_by_query(piece: Any, number: int, n_shards: int) -> list[Shard | None]
         if shard is None:
             return [None] * n_shards
         if shard.qid is None:
-            raise ValueError("regroup=True requires query ids; found none")
+            raise ValueError("regroup=True requires query ids; got none")
     ids, query = np.unique(shard.qid, return_inverse=True)
     home = np.array([hash_of(one) % n_shards for one in ids.tolist()])[query]
     parts = [np.flatnonzero(home == k) for k in range(n_shards)]
@@ -497,12 +496,12 @@ def check_features(widths: Sequence[int], names: Sequence[list[Any] | None]) -> 
     """Raise ValueError unless blocks have equally many columns, in one order."""
     if len({*widths}) > 1:
         raise ValueError(
-            f"all blocks of X must have the same features; found {sorted({*widths})} features"
+            f"all blocks of X must have the same features; got {sorted({*widths})} features"
         )
     for other in names:
         if other != names[0]:
             raise ValueError(
-                "all blocks of X must have the same columns in the same order; found "
+                "all blocks of X must have the same columns in the same order; got "
                 f"{names[0]} and {other}"
             )
 
@@ -577,4 +576,4 @@ def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
         found = getattr(model, name)
         if found not in values:
             listed = " or ".join(map(repr, values))
-            raise ValueError(f"a fit on shards requires {name}={listed}; found {found!r}")
+            raise ValueError(f"a fit on shards requires {name}={listed}; got {found!r}")

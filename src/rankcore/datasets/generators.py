@@ -76,7 +76,7 @@ def make_ordinal(
     if n_samples < n_ranks or n_features < 1 or n_ranks < 2 or mean_nnz <= 0:
         raise ValueError(
             "make_ordinal requires n_ranks >= 2, n_samples >= n_ranks, n_features >= 1 and "
-            f"mean_nnz > 0; found {n_ranks}, {n_samples}, {n_features}, {mean_nnz}"
+            f"mean_nnz > 0; got {n_ranks}, {n_samples}, {n_features}, {mean_nnz}"
         )
     rng = np.random.default_rng(random_state)
     X = _zipf_rows(rng, n_samples, n_features, mean_nnz)
@@ -138,7 +138,7 @@ def make_drift(
     if n_samples < 4 or n_features < 2 or n_ranks < 2 or not noise >= 0:
         raise ValueError(
             "make_drift requires n_samples >= 4, n_features >= 2, n_ranks >= 2 and noise >= 0; "
-            f"found {n_samples}, {n_features}, {n_ranks} and {noise}"
+            f"got {n_samples}, {n_features}, {n_ranks} and {noise}"
         )
     # The share of rows of the new function, by time from 0 to 1.
     time = np.arange(n_samples) / n_samples
@@ -149,7 +149,7 @@ def make_drift(
         "returning": np.floor(4 * time) % 2,
     }
     if drift not in shares:
-        raise ValueError(f'drift must be "abrupt", "gradual", "returning" or None; found {drift!r}')
+        raise ValueError(f'drift must be "abrupt", "gradual", "returning" or None; got {drift!r}')
     rng = np.random.default_rng(random_state)
     functions = rng.normal(size=(2, n_features))
     functions /= np.linalg.norm(functions, axis=1, keepdims=True)
@@ -215,7 +215,7 @@ def make_bipartite(
     if n_samples < 2 or n_features < 1 or mean_nnz <= 0 or not 0 < relevant < 1:
         raise ValueError(
             "make_bipartite requires n_samples >= 2, n_features >= 1, mean_nnz > 0 and a fraction "
-            "of relevant rows between 0 and 1; found "
+            "of relevant rows between 0 and 1; got "
             f"{n_samples}, {n_features}, {mean_nnz}, {relevant}"
         )
     rng = np.random.default_rng(random_state)
@@ -265,7 +265,7 @@ def make_letor(
     """
     if n_queries < 1 or n_docs < 1 or n_features < 90:
         raise ValueError(
-            "make_letor requires n_queries >= 1, n_docs >= 1 and n_features >= 90; found "
+            "make_letor requires n_queries >= 1, n_docs >= 1 and n_features >= 90; got "
             f"{n_queries}, {n_docs}, {n_features}"
         )
     rng = np.random.default_rng(random_state)
@@ -342,7 +342,7 @@ def make_oap_synthetic(
     """
     if n_samples < 1 or not 0 <= noise < np.inf:
         raise ValueError(
-            "make_oap_synthetic requires n_samples >= 1 and a finite noise >= 0; found "
+            "make_oap_synthetic requires n_samples >= 1 and a finite noise >= 0; got "
             f"{n_samples}, {noise}"
         )
     rng = np.random.default_rng(random_state)
@@ -372,7 +372,7 @@ def quadratic_features(X: RowsLike) -> np.ndarray:
     """
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, found {X.ndim}")
+        raise ValueError(f"X must have two dimensions; got {X.ndim}")
     first, second = np.triu_indices(X.shape[1])
     scale = np.where(first == second, 1.0, np.sqrt(2.0))
     products = scale * X[:, first] * X[:, second]

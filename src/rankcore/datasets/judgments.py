@@ -59,7 +59,7 @@ class _Pairs:
         docid = as_words(self.docid, "docid")
         if not qid.shape == docid.shape == values.shape:
             raise ValueError(
-                f"qid, docid and {self._number} must have one length, found shapes {qid.shape}, "
+                f"qid, docid and {self._number} must have the same length; got shapes {qid.shape}, "
                 f"{docid.shape} and {values.shape}"
             )
         firsts = first_rows(first_rows(None, qid), docid)
@@ -123,13 +123,13 @@ class _Pairs:
         known = frame_of(frame)
         if known is None:
             raise TypeError(
-                "frame must be a data frame of pandas, polars or Arrow; found a "
+                "frame must be a data frame of pandas, polars or Arrow; got a "
                 f"{type(frame).__name__}"
             )
         for name in names:
             if name not in known.names:
                 raise ValueError(
-                    f"the frame must have the columns {', '.join(names)}; found "
+                    f"the frame must have the columns {', '.join(names)}; got "
                     f"{', '.join(map(str, known.names))}"
                 )
         return [known.values(known.names.index(name)) for name in names]
@@ -357,7 +357,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     ['q1', 'q1', 'q1']
     """
     if missing not in ("zero", "skip"):
-        raise ValueError(f"missing must be 'zero' or 'skip', found {missing!r}")
+        raise ValueError(f"missing must be 'zero' or 'skip'; got {missing!r}")
     n = len(qrels)
     qid = np.concatenate([qrels.qid, run.qid])
     docid = np.concatenate([qrels.docid, run.docid])

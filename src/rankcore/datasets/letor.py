@@ -297,7 +297,7 @@ def iter_letor(
     [[7, 7], [8, 9]]
     """
     if zero_based not in (True, False):
-        raise ValueError(f"zero_based must be True or False, found {zero_based!r}")
+        raise ValueError(f"zero_based must be True or False; got {zero_based!r}")
     check_count(n_features, "n_features")
     check_count(rows_per_batch, "rows_per_batch")
     if queries_per_batch is not None:
@@ -340,7 +340,7 @@ def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
     for source in sources:
         if not (isinstance(source, str | os.PathLike) or hasattr(source, "read")):
             raise TypeError(
-                "expected a path or a file opened in binary mode, found "
+                "expected a path or a file opened in binary mode; got "
                 f"{type(source).__name__} in a list"
             )
     rows = Collected(options)

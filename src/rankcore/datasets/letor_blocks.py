@@ -39,11 +39,11 @@ class Options:
         if self.n_features is not None:
             check_integer(self.n_features, "n_features", 1, MAX_FEATURES)
         if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype must be float32 or float64, found {self.dtype!r}")
+            raise ValueError(f"dtype must be float32 or float64; got {self.dtype!r}")
         for name, third in [("zero_based", "auto"), ("ensure_all_finite", "allow-nan")]:
             value = getattr(self, name)
             if value is not True and value is not False and value != third:
-                raise ValueError(f"{name} must be True, False or {third!r}, found {value!r}")
+                raise ValueError(f"{name} must be True, False or {third!r}; got {value!r}")
 
 
 class _Scratch:
@@ -190,7 +190,7 @@ def blocks(lines: Lines, options: Options) -> Iterator[Block]:
             where = f", line {block.largest_line}" if block.largest == largest else ""
             raise ValueError(
                 f"{lines.name}{where}: features must be at most {n_features - n_columns + largest} "
-                f"with {n_features} features; found {largest}"
+                f"with {n_features} features; got {largest}"
             )
         yield block
 

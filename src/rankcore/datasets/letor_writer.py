@@ -82,7 +82,7 @@ def dump_letor(
     n_rows = 0 if examples is None else examples.n_rows
     labels = _column("y", as_reals(y, "y"), n_rows)
     if not np.isfinite(labels).all():
-        raise ValueError(f"y must be finite; found {labels[~np.isfinite(labels)][0]}")
+        raise ValueError(f"y must be finite; got {labels[~np.isfinite(labels)][0]}")
     columns = {
         name: None if part is None else _column(name, part, n_rows).tolist()
         for name, part in [("qid", qid), ("docid", docid), ("comments", comments)]
@@ -110,7 +110,7 @@ def _column(name: str, values: Any, n_rows: int) -> np.ndarray:
     column = as_ids(values, name) if name in ("qid", "docid") else as_column(values, name)
     if column.shape != (n_rows,):
         raise ValueError(
-            f"{name} must have shape ({n_rows},), an entry for each row of X; found {column.shape}"
+            f"{name} must have shape ({n_rows},), an entry for each row of X; got {column.shape}"
         )
     return column
 

@@ -119,7 +119,7 @@ class ParquetRows(FileRows):
             self.columns = as_names(columns, "columns")
         if len({*self.columns, *taken}) < len(self.columns) + len(taken):
             raise ValueError(
-                "the columns of features, labels and queries must be different ones; found "
+                "the columns of features, labels and queries must be different ones; got "
                 f"{', '.join([*taken, *self.columns])}"
             )
         if not self.columns:

@@ -67,7 +67,7 @@ class MappedArray:
         try:
             mapped = np.load(path, mmap_mode="r")
             if mapped.dtype.name not in dtypes or not mapped.flags.c_contiguous:
-                raise ValueError(f"dtype must be {' or '.join(dtypes)}; found {mapped.dtype}")
+                raise ValueError(f"dtype must be {' or '.join(dtypes)}; got {mapped.dtype}")
         except Exception as error:  # the parser of headers may raise almost any exception
             raise ValueError(f"{path} is damaged: {error}; create the cache again") from error
         self.array: NDArray[Any] = np.asarray(mapped)
@@ -139,7 +139,7 @@ class CachedRows(RowBlocks):
         """Implement `RowBlocks.windows`; an order shuffles blocks, then the rows of windows."""
         if n_features != self.n_features:
             raise ValueError(
-                f"{self.path} has {self.n_features} features; found a model of {n_features}"
+                f"{self.path} has {self.n_features} features; got a model of {n_features}"
             )
         n_blocks = len(self._blocks) - 1
         size = 1
@@ -305,12 +305,12 @@ def read_description(path: Path) -> dict[str, Any]:
         about = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         if about["format"] != FORMAT or about["version"] != VERSION:
             raise ValueError(
-                f"format must be {FORMAT!r} and version {VERSION}; found "
+                f"format must be {FORMAT!r} and version {VERSION}; got "
                 f"{about['format']!r} and {about['version']!r}: create the cache again"
             )
         for name, kind in {**KINDS, "sources": list}.items():
             if type(about[name]) is not kind:
-                raise ValueError(f"{name} must be of type {kind.__name__}; found {about[name]!r}")
+                raise ValueError(f"{name} must be of type {kind.__name__}; got {about[name]!r}")
         names = about["feature_names"]
         named = type(names) is list and all(type(name) is str for name in names)
         if names is not None and not (named and len(names) == about["n_features"]):

@@ -129,7 +129,7 @@ def open_rows(
     check_count(window, "window")
     if scaler is not None and type(scaler).__name__ not in ("StandardScaler", "MaxAbsScaler"):
         raise TypeError(
-            "scaler must be a StandardScaler or a MaxAbsScaler of sklearn.preprocessing; found "
+            "scaler must be a StandardScaler or a MaxAbsScaler of sklearn.preprocessing; got "
             f"{scaler!r}"
         )
     options = reading_options(zero_based, dtype, n_features)
@@ -202,7 +202,7 @@ def _open_files(
     n_features = options.n_features
     if n_features is not None and n_features != rows.n_features:
         raise ValueError(
-            f"{paths[0]} has {rows.n_features} columns of features; found n_features={n_features}"
+            f"{paths[0]} has {rows.n_features} columns of features; got n_features={n_features}"
         )
     return rows
 
@@ -231,7 +231,7 @@ def list_sources(source: Sources) -> list[Source]:
     for one in [source] if single else source:  # type: ignore[union-attr]
         if not hasattr(one, "read") and not isinstance(one, str | os.PathLike):
             raise TypeError(
-                f"expected paths or files opened in binary mode, found {type(one).__name__}"
+                f"expected paths or files opened in binary mode; got {type(one).__name__}"
             )
         if isinstance(one, str) and not os.path.exists(one) and any(c in one for c in "*?["):
             matches = sorted(glob(one, recursive=True))
@@ -241,7 +241,7 @@ def list_sources(source: Sources) -> list[Source]:
         else:
             found.append(one)  # type: ignore[arg-type]
     if not found:
-        raise ValueError("expected at least one file, found none")
+        raise ValueError("expected at least one file; got none")
     return found
 
 
@@ -249,7 +249,7 @@ def _opened(path: Any, window: int, n_features: int | None) -> CachedRows:
     rows = CachedRows(path, window)
     if n_features is not None and n_features != rows.n_features:
         raise ValueError(
-            f"{path} has {rows.n_features} features; found n_features={n_features}: omit it, "
+            f"{path} has {rows.n_features} features; got n_features={n_features}: omit it, "
             "or create the cache with it"
         )
     return rows

@@ -72,7 +72,7 @@ class Lines:
         if alone.size and text.find(b"\0", 0, cut) < 0:  # readers reject what is not text
             line = self.n_lines + 1 + text.count(b"\n", 0, int(alone[0]))
             raise ValueError(
-                f"{self.name}, line {line}: lines must end in LF or CR LF; found a carriage return "
+                f"{self.name}, line {line}: lines must end in LF or CR LF; got a carriage return "
                 "(CR) without LF. Convert the file, as by tr '\\r' '\\n' < old > new"
             )
 
@@ -157,7 +157,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
             stream = stack.enter_context(open(source, "rb", buffering=0))
         else:
             kind = type(source).__name__
-            raise TypeError(f"expected a path or a file opened in binary mode, found {kind}")
+            raise TypeError(f"expected a path or a file opened in binary mode; got {kind}")
         name = title(source) if name is None else name
         start = _checked(stream.read(4), name)
         while len(start) < 4 and (more := _checked(stream.read(4 - len(start)), name)):
@@ -191,7 +191,7 @@ def writable(target: Target) -> Iterator[Any]:
         return
     if not isinstance(target, str | os.PathLike):
         raise TypeError(
-            f"expected a path or a file opened in binary mode, found {type(target).__name__}"
+            f"expected a path or a file opened in binary mode; got {type(target).__name__}"
         )
     with ExitStack() as files:
         if os.path.exists(target) and not os.path.isfile(target):

@@ -57,7 +57,7 @@ class TableFile:
                     at = next(i for i, one in enumerate(values) if isinstance(one, list | dict))
                     raise ValueError(
                         f"{self.where(lines)(at)}: {self._names[name]} must be a word or a number; "
-                        f"found {_shown(values[at])}"
+                        f"got {_shown(values[at])}"
                     )
             yield columns, lines
 
@@ -201,7 +201,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(f"{where}: JSON is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{where}: expected a JSON object, found {type(found).__name__}")
+        raise ValueError(f"{where}: expected a JSON object; got {type(found).__name__}")
     return found
 
 
@@ -249,10 +249,10 @@ def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.fl
                 float(one)
             except OverflowError:
                 raise ValueError(
-                    f"{where(at)}: {name} must be a number in the range of float64; found an "
+                    f"{where(at)}: {name} must be a number in the range of float64; got an "
                     "integer beyond it"
                 ) from None
             except (TypeError, ValueError):
                 found = _shown(one)
-                raise ValueError(f"{where(at)}: {name} must be a number; found {found}") from None
+                raise ValueError(f"{where(at)}: {name} must be a number; got {found}") from None
         raise

@@ -100,7 +100,7 @@ class QueryStarts:
         if self._word and self._odd:
             raise ValueError(
                 f"{block.where(run)}: query ids are integers, which "
-                f"may be written as {self._odd}, or words such as {self._word}; found both: write "
+                f"may be written as {self._odd}, or words such as {self._word}; got both: write "
                 f"{int(self._odd)}, or use words alone"
             )
 

@@ -219,7 +219,7 @@ class _Table:
         if row < len(spans):
             start, stop = spans[row].tolist()
             raise ValueError(
-                f"{self.name}, line {lines[row]}: {self.number} must be a finite number; found "
+                f"{self.name}, line {lines[row]}: {self.number} must be a finite number; got "
                 f"{word(text, start, stop)!r}"
             )
         return values
@@ -237,7 +237,7 @@ class _Table:
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
-                f"{self.name}, line {self.lines[row]}: {self.number} must be {expected}; found "
+                f"{self.name}, line {self.lines[row]}: {self.number} must be {expected}; got "
                 f"{self.numbers[row].item()!r}"
             )
 

@@ -145,7 +145,7 @@ def pair(
     explained = ExplainedModel(model, feature_names)
     of_rows = as_names(names, "names")
     if len(of_rows) != 2:
-        raise ValueError(f"names must name two rows; found {names!r}")
+        raise ValueError(f"names must name two rows; got {names!r}")
     a, b = explained.one_row(a, "a"), explained.one_row(b, "b")
     values, score_b = explained.dense(a, b)
     parts = values[0]

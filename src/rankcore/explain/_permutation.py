@@ -205,7 +205,7 @@ def permutation_importance(
     queries = group_rows(qid, n)
     wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:
-        raise ValueError(f"features must be column numbers from 0 to {d - 1}; found {features!r}")
+        raise ValueError(f"features must be column numbers from 0 to {d - 1}; got {features!r}")
     measured = _measure(explained, metric, y, qid, n)
     whole = measured(rows)
     defined = ~np.isnan(whole)
@@ -265,7 +265,7 @@ def _measure(
         return by_query
     if known is None:
         raise ValueError(
-            f'metric="{RANK_LOSS}" requires an ordinal learner, which predicts ranks; found '
+            f'metric="{RANK_LOSS}" requires an ordinal learner, which predicts ranks; got '
             f"{type(learner).__name__}: use a ranking measure, such as ndcg@10"
         )
     true = np.asarray(as_labels(y, n)[0] if words is None else truth, dtype=np.float64)

@@ -184,11 +184,11 @@ def query(
     X, qid = take_queries(X, qid, None, explained.query_column)
     rows = _rows_of_query(qid, which, n_rows_of(X))
     if rows.size < 2:
-        raise ValueError(f"a query of one document has no order to explain; found {rows.size} row")
+        raise ValueError(f"a query of one document has no order to explain; got {rows.size} row")
     for name, one in {"y": y, "docid": docid}.items():
         if one is not None and n_rows_of(one) != n_rows_of(X):
             raise ValueError(
-                f"X and {name} must have the same length; found {n_rows_of(X)} and {n_rows_of(one)}"
+                f"X and {name} must have the same length; got {n_rows_of(X)} and {n_rows_of(one)}"
             )
     documents = take_rows(X, rows)
     parts, base = explained.dense(documents, documents)
@@ -216,7 +216,7 @@ def query(
 def _rows_of_query(qid: Any, which: Any, n: int) -> NDArray[np.int64]:
     if qid is None:
         if which is not None:
-            raise ValueError(f"which={which!r} names a query, which requires qid; found qid=None")
+            raise ValueError(f"which={which!r} names a query, which requires qid; got qid=None")
         return np.arange(n)
     queries = group_rows(qid, n)
     ids = queries.ids.tolist()

@@ -63,7 +63,7 @@ def export_xgboost(described: Described, path: Path) -> Files:
     """
     if path.suffix != ".json":
         raise ValueError(
-            f"path must end in .json, by which XGBoost recognises the format; found {path.name!r}"
+            f"path must end in .json, by which XGBoost recognises the format; got {path.name!r}"
         )
     linear = as_linear(described, "xgboost")
     d = described.n_features

@@ -28,10 +28,10 @@ _TYPES = {
 def export_c(described: Described, path: Path, *, name: str | None = None) -> Files:
     """Write source and header; names have the prefix ``name``, by default the file's."""
     if path.suffix != ".c":
-        raise ValueError(f"path must end in .c; found {path.name!r}")
+        raise ValueError(f"path must end in .c; got {path.name!r}")
     prefix = prefix_of(path) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
-        raise ValueError(f"name must be an identifier of C; found {prefix!r}: pass another name")
+        raise ValueError(f"name must be an identifier of C; got {prefix!r}: pass another name")
     header = path.with_suffix(".h")
     source = _Source(described, prefix)
     return {path: source.text(header.name), header: source.header()}
@@ -75,7 +75,7 @@ class _Source:
         if described.steps and max(self.width, described.n_features) > WIDEST:
             raise UnsupportedModelError(
                 f"c allocates rows on the stack if there are preprocessing steps: at most {WIDEST} "
-                f"features; found {max(self.width, described.n_features)}"
+                f"features; got {max(self.width, described.n_features)}"
             )
 
     # -------------------------------------------------------------- tables

@@ -220,7 +220,7 @@ def _largest_sum(scoring: Scoring) -> float:
 def _dense(X: Any, n_features: int) -> Floats:
     rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
-        raise ValueError(f"check must be rows of {n_features} features; found shape {rows.shape}")
+        raise ValueError(f"check must be rows of {n_features} features; got shape {rows.shape}")
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 

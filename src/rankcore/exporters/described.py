@@ -149,7 +149,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     chosen = ": export its best_estimator_" if hasattr(last, "best_estimator_") else ""
     if chosen or not hasattr(last, "_scoring"):
         raise TypeError(
-            f"export takes a rankcore learner, or a pipeline that ends in one; found "
+            f"export takes a rankcore learner, or a pipeline that ends in one; got "
             f"{type(last).__name__}{chosen}"
         )
     check_is_fitted(last)
@@ -213,7 +213,7 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
         )
     if len({*found}) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        raise ValueError(f"feature_names must be unique; found {twice!r} more than once")
+        raise ValueError(f"feature_names must be unique; got {twice!r} more than once")
     return found
 
 

@@ -116,14 +116,14 @@ def export(
     """
     if format not in WRITERS:
         why = f": {_REFUSED[format]}" if format in _REFUSED else ""
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}; found {format!r}{why}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}{why}")
     module, function = WRITERS[format]
     write: Callable[..., Files] = getattr(import_module(f"rankcore.exporters.{module}"), function)
     known = [*signature(write).parameters][2:]
     unknown = [name for name in options if name not in known]
     if unknown:
         accepted = ", ".join(known) or "none"
-        raise TypeError(f"format {format!r} has the options {accepted}; found {unknown[0]!r}")
+        raise TypeError(f"format {format!r} has the options {accepted}; got {unknown[0]!r}")
     described = describe(model, feature_names)
     if format not in WITH_PROBABILITIES and described.scoring.has_trees_of_tasks:
         raise UnsupportedModelError(

@@ -49,7 +49,7 @@ def _check_case(names: list[str]) -> None:
         other = known.setdefault(name.lower(), name)
         if other is not name:
             raise ValueError(
-                f"sql requires feature names that differ by more than case; found {other!r} and "
+                f"sql requires feature names that differ by more than case; got {other!r} and "
                 f"{name!r}, which are one column in SQLite, MySQL and others: rename one by "
                 "feature_names="
             )
@@ -142,12 +142,12 @@ def export_vespa(described: Described, path: Path, *, name: str | None = None) -
     """
     profile = path.stem if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", profile):
-        raise ValueError(f"name must be a word of letters, digits and _; found {profile!r}")
+        raise ValueError(f"name must be a word of letters, digits and _; got {profile!r}")
     names = described.named("vespa")
     for feature in names:
         if not re.fullmatch(r"[A-Za-z_][\w.]*(\([^\s(){}]*\)[\w.]*)?", feature, flags=re.ASCII):
             raise ValueError(
-                f"feature_names must be rank features, such as 'bm25(title)'; found {feature!r}"
+                f"feature_names must be rank features, such as 'bm25(title)'; got {feature!r}"
             )
     linear = as_linear(described, "vespa")
     if linear is not None:

@@ -29,10 +29,10 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
     All is computed in double precision.
     """
     if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
+        raise ValueError(f"dtype must be 'float32' or 'float64'; got {dtype!r}")
     classes = described.classes
     if classes is not None and classes.dtype.kind not in "biufUO":
-        raise UnsupportedModelError(f"ONNX labels must be numbers or text; found {classes.dtype}")
+        raise UnsupportedModelError(f"ONNX labels must be numbers or text; got {classes.dtype}")
     onnx = library("onnx", "onnx")
     helper = onnx.helper
     graph, outputs = build(described, "rows")

@@ -47,7 +47,7 @@ def steps_of(transformer: Any) -> list[Step]:
         return [Step("select", np.flatnonzero(transformer.get_support()).astype(np.int64))]
     raise TypeError(
         "export takes a learner with StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, "
-        f"SimpleImputer or a selection of columns before it; found {name} in the pipeline"
+        f"SimpleImputer or a selection of columns before it; got {name} in the pipeline"
     )
 
 
@@ -85,7 +85,7 @@ def _normalizer(normalizer: Any) -> list[Step]:
 def _imputer(imputer: Any) -> list[Step]:
     if imputer.missing_values is not np.nan and imputer.missing_values == imputer.missing_values:
         raise TypeError(
-            "export takes a SimpleImputer of missing_values=nan; found "
+            "export takes a SimpleImputer of missing_values=nan; got "
             f"missing_values={imputer.missing_values!r}"
         )
     if imputer.add_indicator:
@@ -109,7 +109,7 @@ def _columns(transformer: Any) -> list[Step]:
         identity = type(part).__name__ == "FunctionTransformer" and part.func is None
         if not (through or identity):
             raise TypeError(
-                "export takes a ColumnTransformer that only selects columns; found "
+                "export takes a ColumnTransformer that only selects columns; got "
                 f"{type(part).__name__} as {name!r}: put it after the selection"
             )
         taken += transformer._transformer_to_input_indices[name]

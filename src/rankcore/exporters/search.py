@@ -71,7 +71,10 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
         what = f"{target}: the feature {names[source[column]]!r}"
         deviation = single(1.0 / factor[column], what)
         if deviation <= 0.0:
-            raise UnsupportedModelError(f"{what} has a deviation of {1.0 / factor[column]!r}")
+            raise UnsupportedModelError(
+                f"{what} requires a deviation that single precision can hold; got "
+                f"{1.0 / factor[column]!r}: scale the feature"
+            )
         found.append(
             Term(
                 names[int(source[column])],

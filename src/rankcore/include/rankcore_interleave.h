@@ -197,7 +197,7 @@ static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
     }
 }
 
-/* Leaves of the tree of sums of n weights: a power of two. */
+/* Returns the leaves of the tree of sums of n weights: a power of two. */
 static inline int64_t rc_interleave_leaves_(int64_t n)
 {
     int64_t leaves = 1;
@@ -206,7 +206,8 @@ static inline int64_t rc_interleave_leaves_(int64_t n)
     return leaves;
 }
 
-/* Number of doubles of scratch for probabilistic lists and credits. O(rankings log documents). */
+/* Returns the number of doubles of scratch for probabilistic lists and credits. O(rankings log
+ * documents). */
 static inline int64_t rc_interleave_room(const rc_rankings *R)
 {
     int64_t room = R->offsets[R->n_rankings] - R->offsets[0];
@@ -216,7 +217,7 @@ static inline int64_t rc_interleave_room(const rc_rankings *R)
     return room;
 }
 
-/* Remaining documents of rankings. */
+/* The remaining documents of rankings. */
 typedef struct rc_interleave_left_ {
     double *order;                              /* places in documents, by ascending document */
     double *sums[RC_INTERLEAVE_MAX_RANKINGS];   /* node i is the sum of nodes 2 i and 2 i + 1 */
@@ -271,7 +272,7 @@ static inline void rc_interleave_begin_(const rc_rankings *R, const double *weig
     }
 }
 
-/* The first place in `order` whose document is not less. */
+/* Returns the first place in `order` whose document is not less. */
 static inline int64_t rc_interleave_find_(const rc_rankings *R, const rc_interleave_left_ *left,
                                           int64_t document)
 {
@@ -288,7 +289,8 @@ static inline int64_t rc_interleave_find_(const rc_rankings *R, const rc_interle
     return low;
 }
 
-/* The ranker of place i of `order` if it is of a document, and its node; -1 behind the last. */
+/* Returns the ranker of place i of `order` if it is of this document, and writes its node; -1
+ * behind the last. */
 static inline int32_t rc_interleave_node_(const rc_rankings *R, const rc_interleave_left_ *left,
                                           int64_t i, int64_t document, int64_t *node)
 {

@@ -223,7 +223,7 @@ static inline int32_t rc_model_verify(rc_model *model)
     }
     if (!rc_model_numbers_are_finite_(model, &file))
         return rc_model_fail_(model, RC_MODEL_DAMAGED,
-                              "the numbers must be finite; found NaN or infinity");
+                              "the numbers must be finite; got NaN or infinity");
     return RC_MODEL_OK;
 }
 

@@ -39,7 +39,7 @@ typedef struct rc_svmlight {
 
 static inline int32_t rc_svmlight_bad_(rc_svmlight *row, const char *what, const char *word)
 {
-    snprintf(row->error, sizeof row->error, "%s, found '%.40s'", what, word);
+    snprintf(row->error, sizeof row->error, "%s; got '%.40s'", what, word);
     return RC_SVMLIGHT_BAD;
 }
 

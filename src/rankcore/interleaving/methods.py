@@ -76,7 +76,7 @@ class Credited(ABC):
         if owners.shape != clicks.shape:
             raise ValueError(
                 "shown.owners must have one number for each of the "
-                f"{clicks.size} documents shown; found shape {owners.shape}: pass the list that "
+                f"{clicks.size} documents shown; got shape {owners.shape}: pass the list that "
                 "interleave returned"
             )
         rankings = Rankings.of(shown.rankings, self._n_rankings)

@@ -33,7 +33,7 @@ class Rankings:
         """Assign numbers to the documents of rankings; ``n`` rankings are required, if given."""
         if isinstance(rankings, str) or not isinstance(rankings, Iterable):
             raise TypeError(
-                f"rankings must be sequences of documents; found {type(rankings).__name__}"
+                f"rankings must be sequences of documents; got {type(rankings).__name__}"
             )
         codes: dict[Any, int] = {}
         numbers: list[int] = []
@@ -44,9 +44,9 @@ class Rankings:
             offsets.append(len(numbers))
         found = len(offsets) - 1
         if n is not None and found != n:
-            raise ValueError(f"rankings must be {n}; found {found}")
+            raise ValueError(f"rankings must have {n} rankings; got {found}")
         if not 2 <= found <= MAX_RANKINGS:
-            raise ValueError(f"rankings must be 2 to {MAX_RANKINGS}; found {found}")
+            raise ValueError(f"rankings must have 2 to {MAX_RANKINGS} rankings; got {found}")
         documents = np.array(numbers or [0], dtype=np.int64)  # the kernel requires an address
         return cls([*codes], codes, documents, np.array(offsets, dtype=np.int64))
 
@@ -101,7 +101,7 @@ class Rankings:
 def _items(ranking: Any, r: int) -> list[Any]:
     if isinstance(ranking, str | bytes) or not isinstance(ranking, Iterable):
         raise TypeError(
-            f"ranking {r} must be a sequence of documents; found {type(ranking).__name__}"
+            f"ranking {r} must be a sequence of documents; got {type(ranking).__name__}"
         )
     items = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
     check_present(items, f"ranking {r}")
@@ -111,7 +111,7 @@ def _items(ranking: Any, r: int) -> list[Any]:
         raise TypeError(f"documents of ranking {r} must be hashable: {error}") from None
     if len(distinct) != len(items):
         twice = next(item for item, n in Counter(items).items() if n > 1)
-        raise ValueError(f"ranking {r} must have each document once; found {twice!r:.60} twice")
+        raise ValueError(f"ranking {r} must have each document once; got {twice!r:.60} twice")
     return items
 
 
@@ -120,7 +120,7 @@ def as_clicks(clicked: ArrayLike, n: int) -> Floats:
     clicks = as_vector(clicked, "clicked")
     if clicks.size != n:
         raise ValueError(
-            f"clicked must have one number for each of the {n} documents shown; found {clicks.size}"
+            f"clicked must have one number for each of the {n} documents shown; got {clicks.size}"
         )
     if not np.isfinite(clicks).all() or (clicks < 0).any():
         raise ValueError("clicked must be finite and not negative")
@@ -130,7 +130,7 @@ def as_clicks(clicked: ArrayLike, n: int) -> Floats:
 def check_seed(seed: Any) -> int:
     """Validate a seed of the generator."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise TypeError(f"seed must be an integer; found {seed!r:.60}")
+        raise TypeError(f"seed must be an integer; got {seed!r:.60}")
     if not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be from 0 to 2**64 - 1; found {seed}")
+        raise ValueError(f"seed must be from 0 to 2**64 - 1; got {seed}")
     return int(seed)

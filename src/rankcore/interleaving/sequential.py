@@ -105,7 +105,7 @@ def preference(credit: ArrayLike, *, by: str = "sign") -> Floats:
     check_option(by, "by", ("sign", "share"))
     credits = np.asarray(as_reals(credit, "credit"), dtype=np.float64)
     if credits.ndim != 2 or credits.shape[1] != 2:
-        raise ValueError(f"credit must have shape (n_impressions, 2); found {credits.shape}")
+        raise ValueError(f"credit must have shape (n_impressions, 2); got {credits.shape}")
     if not np.isfinite(credits).all():
         raise ValueError("credit must be finite")
     difference = credits[:, 1] - credits[:, 0]
@@ -176,7 +176,7 @@ def sequential_test(
     if not (np.abs(values) <= 1).all():
         raise ValueError("preferences must be from -1 to 1")
     if isinstance(alpha, bool) or not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1; found {alpha!r}")
+        raise ValueError(f"alpha must be between 0 and 1; got {alpha!r}")
     ends = as_reals([values.size] if looks is None else looks, "looks")
     if ends.ndim != 1 or not ends.size or ends.dtype.kind not in "iu":
         raise ValueError("looks must be one or more integers")

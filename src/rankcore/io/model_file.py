@@ -374,14 +374,14 @@ def _rebuild_model(
     if names is not None:
         if names.shape != (n_features,):
             raise ValueError(
-                f"feature_names must have a name for each of {n_features} features; found "
+                f"feature_names must have a name for each of {n_features} features; got "
                 f"{names.size}"
             )
         model.feature_names_in_ = names
     if "query_column" in metadata:
         column = read_json(metadata["query_column"])
         if not isinstance(column, str):
-            raise ValueError(f"query_column must be the name of a column; found {column!r}")
+            raise ValueError(f"query_column must be the name of a column; got {column!r}")
         model.query_column_ = column
     if "grades" in metadata:
         model.grades_ = check_words(read_json(metadata["grades"]), "grades")

@@ -36,8 +36,7 @@ def check_learner(model: Any) -> None:
         raise TypeError(f"{type(model).__name__} cannot be saved: {reason}")
     chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
     raise TypeError(
-        f"save takes a rankcore learner, found {type(model).__name__}; use pickle for "
-        f"others{chosen}"
+        f"save takes a rankcore learner; got {type(model).__name__}; use pickle for others{chosen}"
     )
 
 

@@ -207,7 +207,7 @@ class Predictor:
             )
         if rows.columns is not None and not self.takes_sparse:
             raise ValueError(
-                "X must be dense, because the model centres its features; found a sparse matrix: "
+                "X must be dense, because the model centres its features; got a sparse matrix: "
                 "use X.toarray()"
             )
         return rows

@@ -168,7 +168,7 @@ def _tensor(name: str, entry: Any, begin: int) -> Tensor:
         raise ValueError(f"the header of the array {name} lacks a dtype, a shape or offsets")
     shape, (first, last) = entry["shape"], entry["data_offsets"]
     if not all(type(number) is int and 0 <= number < 2**63 for number in [*shape, first, last]):
-        raise ValueError(f"the shape or the offsets of the array {name} are impossible")
+        raise ValueError(f"the shape or the offsets of the array {name} are invalid")
     if len(shape) > MOST_DIMENSIONS:
         raise ValueError(f"the array {name} has {len(shape)} dimensions; at most {MOST_DIMENSIONS}")
     dtype = DTYPES.get(entry["dtype"])

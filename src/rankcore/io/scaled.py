@@ -49,7 +49,7 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
     front, learner = split_front(model)
     if front is not None and not is_scaler(front):
         raise ValueError(
-            f"commands support one scaler before the learner; found "
+            f"commands support one scaler before the learner; got "
             f"{' and '.join(type(step).__name__ for _, step in front.steps)}: use rankcore.load "
             "in Python"
         )

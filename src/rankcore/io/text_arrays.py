@@ -69,7 +69,7 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
     longest, width = max(map(len, found), default=0), int(kind[1:])
     if not longest <= width <= max(longest, WIDEST):
         raise ValueError(
-            f"the strings {name} have up to {longest} characters; found a width of {width}"
+            f"the strings {name} have up to {longest} characters; got a width of {width}"
         )
     size = len(found) * np.dtype(kind).itemsize
     if not _fits(size, array, found):

@@ -111,15 +111,15 @@ def auc_score(
     if not _is_finite(labels):
         raise ValueError("y_true must be finite")
     if not isinstance(rel, Real) or rel != rel or _is_beyond(rel):
-        raise ValueError(f"rel must be a number, the smallest positive label; found {rel!r}")
+        raise ValueError(f"rel must be a number, the smallest positive label; got {rel!r}")
     if ties not in _TIES:
-        raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
+        raise ValueError(f"ties must be one of {sorted(_TIES)}; got {ties!r}")
     if not (
         empty in ("skip", "raise")
         if isinstance(empty, str)
         else isinstance(empty, Real) and not _is_beyond(empty)
     ):
-        raise ValueError(f"empty must be a number, 'skip' or 'raise'; found {empty!r}")
+        raise ValueError(f"empty must be a number, 'skip' or 'raise'; got {empty!r}")
     marks = _Marks(labels, float(rel), sample_weight, qid)
     if qid is None and labels.size >= _HUGE:
         ids: NDArray[Any] = np.zeros(1, dtype=np.int64)
@@ -168,7 +168,7 @@ class _Marks:
         self.weights = _numbers(sample_weight, "sample_weight")
         if self.weights.shape != labels.shape:
             raise ValueError(
-                f"sample_weight must have one weight for each of the {labels.size} rows; found "
+                f"sample_weight must have one weight for each of the {labels.size} rows; got "
                 f"shape {self.weights.shape}"
             )
         if not (_is_finite(self.weights) and self.weights.min() >= 0 and self.weights.any()):

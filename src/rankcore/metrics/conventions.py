@@ -114,17 +114,17 @@ class Convention:
             if name == "gain" and not isinstance(value, str):
                 _check_gain(value)
             elif value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+                raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
         if self.empty not in ("skip", "raise") and not _is_finite(self.empty):
-            raise ValueError(f"empty must be a finite number, skip or raise; found {self.empty!r}")
+            raise ValueError(f"empty must be a finite number, skip or raise; got {self.empty!r}")
         if not _is_finite(self.rel):
-            raise ValueError(f"rel must be a finite number; found {self.rel!r}")
+            raise ValueError(f"rel must be a finite number; got {self.rel!r}")
         if self.cutoff is not None and not (type(self.cutoff) is int and 1 <= self.cutoff < 2**63):
             raise ValueError(
-                f"cutoff must be an integer of at least 1, below 2**63; found {self.cutoff!r}"
+                f"cutoff must be an integer of at least 1, below 2**63; got {self.cutoff!r}"
             )
         if not (_is_finite(self.persistence) and 0 <= self.persistence <= 1):
-            raise ValueError(f"persistence must be from 0 to 1; found {self.persistence!r}")
+            raise ValueError(f"persistence must be from 0 to 1; got {self.persistence!r}")
         if self.ap_divisor == "found" and self.ties not in ("first", "last"):
             raise ValueError(
                 "ap_divisor='found' has no expectation in closed form, and no best or worst order "
@@ -164,7 +164,7 @@ def _check_gain(gain: Any) -> None:
     if table.ndim != 1 or table.dtype.kind not in "biuf" or not np.isfinite(table).all():
         raise TypeError(
             "gain must be 'exp2', 'linear', a sequence of finite numbers (one for each label from "
-            f"0 on) or a callable; found {gain!r}"
+            f"0 on) or a callable; got {gain!r}"
         )
 
 
@@ -223,5 +223,5 @@ def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
             )
         convention = known
     elif not isinstance(convention, Convention):
-        raise TypeError(f"convention must be a name or a Convention; found {convention!r}")
+        raise TypeError(f"convention must be a name or a Convention; got {convention!r}")
     return replace(convention, **{name: x for name, x in choices.items() if x is not None})

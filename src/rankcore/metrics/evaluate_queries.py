@@ -37,9 +37,7 @@ class Judged:
         ids = as_column(docid, "docid")
         n = self.labels.size
         if ids.shape != (n,):
-            raise ValueError(
-                f"docid must have one entry for each of the {n} rows, found {ids.shape}"
-            )
+            raise ValueError(f"docid must have one entry for each of the {n} rows; got {ids.shape}")
         try:
             ascending = np.argsort(ids, kind="stable")
         except TypeError:
@@ -194,9 +192,9 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
         allowed = "an integer of at least 1" + ("" if needed else ", or None")
-        raise ValueError(f"{name} must be {allowed}; found {k!r}")
+        raise ValueError(f"{name} must be {allowed}; got {k!r}")
     if k > LARGEST_CUT:
-        raise ValueError(f"{name} must be below 2**63; found {k!r}")
+        raise ValueError(f"{name} must be below 2**63; got {k!r}")
     return int(k)
 
 
@@ -205,8 +203,7 @@ def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
     mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ValueError(
-            f"{name} must be {n} booleans, one for each row; found {mask.dtype} of shape "
-            f"{mask.shape}"
+            f"{name} must be {n} booleans, one for each row; got {mask.dtype} of shape {mask.shape}"
         )
     return np.ascontiguousarray(mask).view(np.uint8)
 
@@ -223,7 +220,7 @@ def _given_gains(
         gains = as_reals(gain(labels), "the gains")
         if gains.shape != labels.shape:
             raise ValueError(
-                f"gain must map {labels.size} labels to as many numbers; found shape {gains.shape}"
+                f"gain must map {labels.size} labels to as many numbers; got shape {gains.shape}"
             )
         return np.require(gains, np.float64, ["C", "A"])
     table = np.asarray(gain, dtype=np.float64)
@@ -232,8 +229,8 @@ def _given_gains(
     if not (known & (level == labels)).all():
         odd = labels[~(known & (level == labels))][0]
         raise ValueError(
-            f"the gain table has {table.size} entries, for labels 0 to {table.size - 1}; "
-            f"found {odd:g}"
+            f"gain must have an entry for each label; its {table.size} entries are for labels 0 to "
+            f"{table.size - 1}; got {odd:g}"
         )
     return table[level]
 
@@ -281,13 +278,13 @@ def _complaint(
         "label": "y_true must be finite",
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
-        "gain; found one",
+        "gain; got one",
         "tied": f"{', '.join(sorted(ordered))} has no "
         "expectation over the orders of tied documents in closed form: choose another "
-        "ties=, such as the one of convention='trec_eval' with docid=; found ties",
+        "ties=, such as the one of convention='trec_eval' with docid=; got ties",
         "beyond": "ERR requires labels up to "
         f"{max(bounds, default=0):g}: name "
-        "the maximum, as in 'ERR(max_rel=5)@10'; found one above",
+        "the maximum, as in 'ERR(max_rel=5)@10'; got one above",
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
     }

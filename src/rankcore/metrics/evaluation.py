@@ -166,7 +166,7 @@ class Evaluation(Tabular, Mapping[str, float]):
             return frame
         if worst_first not in self.per_query:
             raise KeyError(
-                f"worst_first must be one of {', '.join(self.per_query)}; found {worst_first!r}"
+                f"worst_first must be one of {', '.join(self.per_query)}; got {worst_first!r}"
             )
         ascending = greater_is_better(worst_first)
         return frame.sort_values(worst_first, ascending=ascending, kind="stable")

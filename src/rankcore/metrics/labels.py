@@ -38,7 +38,7 @@ def as_column(name: str, x: Any) -> NDArray[Any]:
     """Convert labels to a one-dimensional array."""
     array = _plain(name, x)
     if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
+        raise ValueError(f"{name} must have one dimension; got shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty; a mean needs at least one row")
     return array
@@ -52,13 +52,13 @@ def as_numbers(name: str, x: NDArray[Any]) -> Floats:
     """Validate real labels, and convert them to float64."""
     if x.dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
+            f"{name} must be real numbers; got {x.dtype}; name other labels in labels=, lowest "
             "rank first (ranks_ of a model), or make y_true an ordered categorical"
         )
     with np.errstate(over="ignore"):  # of a long double
         numbers = x.astype(np.float64, copy=False)
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite; found NaN or infinity")
+        raise ValueError(f"{name} must be finite; got NaN or infinity")
     return numbers
 
 
@@ -68,12 +68,14 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
         return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
     known = _plain("labels", labels)
     if known.ndim != 1 or known.size == 0:
-        raise ValueError(f"labels must list the labels, lowest rank first; found {labels!r}")
+        raise ValueError(f"labels must list the labels, lowest rank first; got {labels!r}")
     if np.unique(known).size != known.size:
-        raise ValueError(f"labels repeats a label: {known.tolist()}")
+        raise ValueError(f"labels must list each label once; got {known.tolist()}")
     for name, x in (("y_true", truth), ("y_pred", guess)):
         if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
-            raise TypeError(f"{name} has {x.dtype} labels, and labels are {known.dtype}")
+            raise TypeError(
+                f"{name} must have labels of the type of labels, {known.dtype}; got {x.dtype}"
+            )
     return known
 
 

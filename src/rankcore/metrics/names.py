@@ -47,7 +47,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     [('P_5', 'precision', 5), ('P_10', 'precision', 10)]
     """
     if not isinstance(name, str):
-        raise TypeError(f"a measure must be given by name; found {name!r}")
+        raise TypeError(f"a measure must be given by name; got {name!r}")
     if name.strip() in trec_names.SETS:
         members = trec_names.SETS[name.strip()]
         return [one for member in members if member != trec_names.STRING for one in parse(member)]
@@ -111,12 +111,12 @@ def _measure(kind: str, **parameters: Any) -> Measure:
 
 def _cut(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{name!r}: a cut-off must be a whole number; found {text!r}")
+        raise ValueError(f"{name!r}: a cut-off must be a whole number; got {text!r}")
     k = int(text)
     if k < 1:
-        raise ValueError(f"{name!r}: a cut-off must be at least 1; found {k}")
+        raise ValueError(f"{name!r}: a cut-off must be at least 1; got {k}")
     if k > LARGEST_CUT:
-        raise ValueError(f"{name!r}: a cut-off must be below 2**63; found {k}")
+        raise ValueError(f"{name!r}: a cut-off must be below 2**63; got {k}")
     return k
 
 

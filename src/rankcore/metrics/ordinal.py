@@ -100,7 +100,7 @@ def accuracy_within(
     0.75
     """
     if not d >= 0:
-        raise ValueError(f"d must be at least 0, found {d!r}")
+        raise ValueError(f"d must be at least 0; got {d!r}")
     d = min(d, float(np.finfo(np.float64).max))  # an upper bound of the distances
     within = rank_distances(y_true, y_pred, labels) <= d
     return weighted_mean(within, row_weights(sample_weight, within.size))
@@ -301,14 +301,14 @@ def confusion_by_rank(
            [1., 1.]])
     """
     if normalize not in (None, "true", "pred", "all"):
-        raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
+        raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; got {normalize!r}")
     truth, guess, labels = _columns(y_true, y_pred, labels)
     known, rows, columns = _places(truth, guess, labels)
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(
             f"labels must list at most {LARGEST_TABLE} labels (a table has a cell for each pair); "
-            f"found {k}"
+            f"got {k}"
         )
     cell = rows * k + columns
     weights = row_weights(sample_weight, rows.size)

@@ -84,7 +84,7 @@ def pairwise_misranking(
     0.6
     """
     if ties not in _TIES:
-        raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
+        raise ValueError(f"ties must be one of {sorted(_TIES)}; got {ties!r}")
     if pooled and per_query:
         raise ValueError("pooled and per_query exclude each other: pass one of them")
     data = judged(y_true, y_score, qid)
@@ -226,7 +226,7 @@ def margin_loss(
     0.25
     """
     if not isinstance(rho, Real) or not 0 < rho < math.inf:
-        raise ValueError(f"rho must be a positive number; found {rho!r}")
+        raise ValueError(f"rho must be a positive number; got {rho!r}")
     if pairs is not None:
         queries, values = _margin_of_pairs(y_score, float(rho), qid, pairs, pairs_weight)
         return mean_or_values((queries.ids, values), per_query, query_weight)
@@ -332,14 +332,14 @@ def _margin_of_pairs(
     reject_mask(pairs, "pairs")
     rows = np.asarray(pairs)
     if rows.dtype.kind not in "iu":
-        raise TypeError(f"pairs must hold integer row numbers; found {rows.dtype}")
+        raise TypeError(f"pairs must hold integer row numbers; got {rows.dtype}")
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.size == 0:
         raise ValueError(
-            f"pairs must have shape (n_pairs, 2), the better row first; found {rows.shape}"
+            f"pairs must have shape (n_pairs, 2), the better row first; got {rows.shape}"
         )
     if rows.min() < 0 or rows.max() >= scores.size:
         raise ValueError(
-            f"pairs must name rows from 0 to {scores.size - 1}; found {rows.min()} to {rows.max()}"
+            f"pairs must name rows from 0 to {scores.size - 1}; got {rows.min()} to {rows.max()}"
         )
     queries = group_rows(qid, scores.size)
     numbers = query_numbers(queries)

@@ -213,11 +213,11 @@ def checked_probabilities(
     reject_mask(y_proba, "y_proba")
     table = np.asarray(y_proba)
     if table.dtype.kind not in "biuf":
-        raise TypeError(f"y_proba must be real numbers, found {table.dtype}")
+        raise TypeError(f"y_proba must be real numbers; got {table.dtype}")
     if table.ndim != 2 or table.shape[0] != truth.size or table.shape[1] < 2:
         raise ValueError(
             f"y_proba must have a row for each of the {truth.size} labels and a column for each of "
-            f"two or more ranks; found shape {table.shape}"
+            f"two or more ranks; got shape {table.shape}"
         )
     table = table.astype(np.float64, copy=False)
     order = ordered(labels, y_true)

@@ -65,7 +65,7 @@ class Predictions:
         if self.table is None or self.place is None:
             raise ValueError(
                 f"{name} requires probabilities of all ranks, shape (n, k), as predict_proba "
-                "returns; found labels, which rank_loss measures"
+                "returns; got labels, which rank_loss measures"
             )
         return score(self.table, self.place)
 
@@ -102,7 +102,7 @@ def evaluate_rows(y_true: Any, predicted: Any, names: Iterable[str], labels: Any
         infinite = np.flatnonzero(np.isinf(of_rows))
         if infinite.size:
             raise ValueError(
-                f"{name} must be finite in each row to be compared; found infinity in "
+                f"{name} must be finite in each row to be compared; got infinity in "
                 f"{infinite.size} of {of_rows.size} rows, first in row {infinite[0]}, whose label "
                 "has probability 0: mix the probabilities with a small share of equal ones, such "
                 "as (1 - e) * p + e / k, or compare the ranked_probability_score"
@@ -121,7 +121,7 @@ def row_measures(metrics: Iterable[str]) -> list[str]:
             hint = f"; did you mean {near[0]!r}?" if near else "; rankings of queries require qid"
             raise ValueError(
                 "without qid, metrics must name measures that have a value in each row: "
-                f"{', '.join(ROW_MEASURES)}; found {name!r}{hint}"
+                f"{', '.join(ROW_MEASURES)}; got {name!r}{hint}"
             )
     return names
 

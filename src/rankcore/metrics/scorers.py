@@ -204,12 +204,12 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     True
     """
     if not isinstance(metric, str):
-        raise TypeError(f"metric must be the name of a measure; found {metric!r}")
+        raise TypeError(f"metric must be the name of a measure; got {metric!r}")
     name = metric.removeprefix("neg_")
     name = "ranked_probability_score" if name == "rps" else name
     if name in ORDINAL or name in PROBABILITIES:
         if convention is not None:
-            raise ValueError(f"convention applies to ranking measures only; found {name}")
+            raise ValueError(f"convention applies to ranking measures only; got {name}")
         if name in ORDINAL and ORDINAL[name][1] and name != metric:
             raise ValueError(f"{name} is not a loss; use {name!r}")
         return OrdinalScorer(name)

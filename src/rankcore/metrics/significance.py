@@ -130,11 +130,11 @@ def compare(
     """
     if not isinstance(scores, Mapping):
         raise TypeError(
-            f"scores must be a mapping from names to scores; found {type(scores).__name__}"
+            f"scores must be a mapping from names to scores; got {type(scores).__name__}"
         )
     for system in scores:
         if not isinstance(system, str):
-            raise TypeError(f"systems must have str for names; found {system!r}")
+            raise TypeError(f"systems must have str for names; got {system!r}")
     names = [metrics] if isinstance(metrics, str) else None if metrics is None else list(metrics)
     evaluations: dict[str, Evaluation] = {}
     if qid is None:
@@ -221,17 +221,17 @@ def compare_evaluations(
     0.25
     """
     if len(evaluations) < 2:
-        raise ValueError(f"at least two systems are required; found {len(evaluations)}")
+        raise ValueError(f"at least two systems are required; got {len(evaluations)}")
     if baseline is not None and baseline not in evaluations:
         raise ValueError(f"baseline {baseline!r} is not among the systems {', '.join(evaluations)}")
     check_count(n_resamples, "n_resamples")
     if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
+        raise ValueError(f"confidence_level must be between 0 and 1; got {confidence_level!r}")
     first = next(iter(evaluations.values()))
     for system, evaluation in evaluations.items():
         if list(evaluation) != list(first):
             raise ValueError(
-                f"all systems must be measured by {', '.join(first)}; found "
+                f"all systems must be measured by {', '.join(first)}; got "
                 f"{', '.join(evaluation)} for {system}"
             )
         if not _agree(evaluation.convention, first.convention):
@@ -241,14 +241,12 @@ def compare_evaluations(
             )
         if evaluation.weights is not None:
             raise ValueError(
-                "evaluations must have no weights, as the test weighs queries equally; found those "
+                "evaluations must have no weights, as the test weighs queries equally; got those "
                 f"of {system}"
             )
     measures = [name for name in first if first.over[name] == "mean"]
     if not measures:
-        raise ValueError(
-            f"a measure with a mean over queries is required; found {', '.join(first)}"
-        )
+        raise ValueError(f"a measure with a mean over queries is required; got {', '.join(first)}")
     pairs = (
         list(combinations(evaluations, 2))
         if baseline is None

@@ -188,6 +188,6 @@ def _gains(name: str, given: str) -> tuple[tuple[float, float], ...]:
             equals = ""
         if not equals:
             raise ValueError(
-                f"{name!r}: gains must be written LABEL=GAIN, such as ndcg.1=3,2=9; found {part!r}"
+                f"{name!r}: gains must be written LABEL=GAIN, such as ndcg.1=3,2=9; got {part!r}"
             )
     return tuple(found)

@@ -166,7 +166,7 @@ def weight_table(w: Any, n: int) -> Floats:
     else:
         table = np.asarray(w, dtype=np.float64)
         if table.ndim != 2 or min(table.shape) < n:
-            raise ValueError(f"w must be a table for {n} positions; found shape {table.shape}")
+            raise ValueError(f"w must be a table for {n} positions; got shape {table.shape}")
         table = table[:n, :n].copy()
     np.fill_diagonal(table, 0.0)
     if not (np.isfinite(table) & (table >= 0)).all():
@@ -182,10 +182,10 @@ def _named_weight(w: Any) -> tuple[str, int] | None:
     if not isinstance(w, str):
         return None
     if w not in _NAMED:
-        raise ValueError(f"w must be one of {list(_NAMED)}, a table or a callable; found {w!r}")
+        raise ValueError(f"w must be one of {list(_NAMED)}, a table or a callable; got {w!r}")
     if not _NAMED[w]:
         if number is not None:
-            raise ValueError(f"the weight {w!r} takes no number; found {number!r}")
+            raise ValueError(f"the weight {w!r} takes no number; got {number!r}")
         return w, 0
     checked = as_cutoff(number, f"w=({w!r}, number): the number", needed=True)
     assert checked is not None
@@ -196,7 +196,7 @@ def _lookup(w: Any, longest: int) -> Weigh:
     """Return a function that looks weights up in a table."""
     table = np.asarray(w)
     if table.dtype.kind not in "biuf" or table.ndim != 2 or table.shape[0] != table.shape[1]:
-        raise ValueError(f"w must be a name, a square table of numbers or a callable; found {w!r}")
+        raise ValueError(f"w must be a name, a square table of numbers or a callable; got {w!r}")
     table = table.astype(np.float64)
     if table.shape[0] < longest:
         raise ValueError(
@@ -229,7 +229,7 @@ def _loss(weigh: Weigh, labels: Floats, scores: Floats, query: str) -> float:
         weights = np.asarray(weigh(i, j), dtype=np.float64)
         if weights.shape not in ((), i.shape):
             raise ValueError(
-                f"w must return one weight for each of {i.size} pairs; found shape {weights.shape}"
+                f"w must return one weight for each of {i.size} pairs; got shape {weights.shape}"
             )
         if not (np.isfinite(weights) & (weights >= 0)).all():
             raise ValueError(f"w must be finite and not negative, in {query}")

@@ -70,7 +70,7 @@ def as_chunks(stream: Stream) -> Iterator[Chunk]:
         else:
             raise TypeError(
                 "stream must yield pairs (X, y), or objects with X, y and qid, such as "
-                "rankcore.online.Chunk and the batches of rankcore.datasets.iter_letor; found "
+                "rankcore.online.Chunk and the batches of rankcore.datasets.iter_letor; got "
                 f"{item!r:.60}"
             )
 
@@ -171,7 +171,7 @@ def _dictionaries(records: Any, label: str, qid: str | None) -> Iterator[Mapping
             except ValueError as error:
                 raise ValueError(f"record {number} must be a JSON object: {error}") from None
         if not isinstance(record, Mapping):
-            raise ValueError(f"record {number} must be a dictionary; found {record!r:.60}")
+            raise ValueError(f"record {number} must be a dictionary; got {record!r:.60}")
         for key in [label] if qid is None else [label, qid]:
             if record.get(key) is None:
                 raise ValueError(
@@ -195,6 +195,6 @@ def _features(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
             yield from ((f"{name}={one}", 1.0) for one in value)
         elif value is not None:
             raise ValueError(
-                f"{name} must be a number, a text, a list of these, a dictionary or None; found "
+                f"{name} must be a number, a text, a list of these, a dictionary or None; got "
                 f"{value!r:.60}"
             )

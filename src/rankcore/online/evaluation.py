@@ -171,7 +171,7 @@ def evaluate(
     Integer(0).check(delay, "delay")
     if not hasattr(model, "partial_fit"):
         raise TypeError(
-            f"model must have partial_fit, to learn a stream; found {type(model).__name__}: use "
+            f"model must have partial_fit, to learn a stream; got {type(model).__name__}: use "
             "PRank or another online learner"
         )
     measures: _Measures = _OfQueries(metrics) if isinstance(model, Ranker) else _OfRows(metrics)

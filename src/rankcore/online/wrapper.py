@@ -109,7 +109,7 @@ class StreamWrapper(BaseEstimator):
 
     def _default(self) -> BaseEstimator:
         """Return the learner for ``estimator=None``."""
-        raise ValueError(f"{type(self).__name__}: estimator must be a learner; found None")
+        raise ValueError(f"{type(self).__name__}: estimator must be a learner; got None")
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Let the estimator learn a chunk, in place; begin with a copy of the given one."""

@@ -55,7 +55,7 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
     if expected.max() > MOST_TIMES:
         raise ValueError(
             "a weight is the number of times that members take a row; weights must be at most "
-            f"{MOST_TIMES}; found {expected.max():.3g}; scale them"
+            f"{MOST_TIMES}; got {expected.max():.3g}; scale them"
         )
     if settings["sampling"] == "bernoulli":
         # The integer part is certain, the fraction is random.

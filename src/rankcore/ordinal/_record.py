@@ -70,7 +70,7 @@ def restored(spec: ModelSpec, record: OnlineRecord) -> OnlineRecord:
     if not getattr(spec.arrays, "mapped", False):  # values are read when they are needed
         for name, array in record.model.saved().items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(f"the array {name} must be finite; found NaN or infinity")
+                raise ValueError(f"the array {name} must be finite; got NaN or infinity")
     record.model.check()
     record.model.check_past()
     record.model.check_units()
@@ -79,11 +79,11 @@ def restored(spec: ModelSpec, record: OnlineRecord) -> OnlineRecord:
     record.curve, record.log = [tuple(point) for point in curve.tolist()], log.tolist()
     record.streaming, record.offered = bool(spec.facts["streaming"]), int(spec.facts["offered"])
     if record.offered < 0:
-        raise ValueError(f"the number of weighted rows must be >= 0; found {record.offered}")
+        raise ValueError(f"the number of weighted rows must be >= 0; got {record.offered}")
     record.validation = restored_validation(spec, len(log))
     best = spec.facts["best_iteration"]
     if best is not None and not 1 <= int(best) <= len(log):
-        raise ValueError(f"the best pass must be in 1 .. {len(log)}; found {best!r}")
+        raise ValueError(f"the best pass must be in 1 .. {len(log)}; got {best!r}")
     if not are_counts(log, curve, record.counts) or (record.streaming and not record.log):
         raise ValueError(f"counts must be from 0 to {MOST_COUNTED}, with a pass to continue")
     return record

@@ -246,7 +246,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         if n > places.size or not ((predicted >= 0) & (predicted < rule.n_ranks)).all():
             raise ValueError(
                 f"update_rows must return at most {places.size} ranks from 0 to "
-                f"{rule.n_ranks - 1}; found {predicted}"
+                f"{rule.n_ranks - 1}; got {predicted}"
             )
         distances = np.abs(predicted - ranks[places[:n]])
         totals = state.counts[1] + np.cumsum(distances)
@@ -275,7 +275,7 @@ def put_in(array: NDArray[Any], name: str, value: Any) -> None:
     if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
         raise TypeError(
             f"update must leave {name} an array of shape {array.shape} and dtype {array.dtype}, as "
-            f"start made it; found shape {found.shape} and dtype {found.dtype}"
+            f"start made it; got shape {found.shape} and dtype {found.dtype}"
         )
     array[...] = found
 
@@ -283,20 +283,20 @@ def put_in(array: NDArray[Any], name: str, value: Any) -> None:
 def _check_arrays(model: Any, arrays: Any) -> None:
     """Raise unless `start` returned arrays with valid, unused names."""
     if not isinstance(arrays, dict) or not arrays:
-        raise TypeError(f"start must return a dict of arrays by name; found {arrays!r}")
+        raise TypeError(f"start must return a dict of arrays by name; got {arrays!r}")
     for name, array in arrays.items():
         taken = name in PROVIDED or name in vars(model) or hasattr(type(model), str(name))
         if not isinstance(name, str) or not name.isidentifier() or name.endswith(SUMS) or taken:
             raise ValueError(
                 f"start must name arrays by identifiers that are not attributes of "
-                f"{type(model).__name__} and do not end in {SUMS}; found {name!r}"
+                f"{type(model).__name__} and do not end in {SUMS}; got {name!r}"
             )
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.int64):
             found = f"a {type(array).__name__}"
             if isinstance(array, np.ndarray):
                 found = f"an array of {array.dtype}"
             raise TypeError(
-                f"start must return NumPy arrays of float64 or int64; found {name}, {found}"
+                f"start must return NumPy arrays of float64 or int64; got {name}, {found}"
             )
 
 

@@ -130,7 +130,7 @@ def predict(self: Any, X: RowsLike) -> np.ndarray:
         return self.ranks_[self._ranks(self._more_rows(X))]
     if self.ranks_.dtype.kind not in "biuf":
         raise ValueError(
-            f"output='mean' requires numeric labels; found {self.ranks_.tolist()}. Use "
+            f"output='mean' requires numeric labels; got {self.ranks_.tolist()}. Use "
             "output='round', or project for mean ranks 1 .. n_classes"
         )
     ranks = np.arange(1, self.ranks_.size + 1)

@@ -124,7 +124,7 @@ def parts_of(
             )
         return list(splitter.split(X, ranks, groups))
     if cv < 2:
-        raise ValueError(f"cv must be at least 2; found {cv}")
+        raise ValueError(f"cv must be at least 2; got {cv}")
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**31))
     most = int(np.bincount(ranks).max())
@@ -163,7 +163,7 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
         return np.asarray(model.project(X), dtype=np.float64)
     if not hasattr(model, "decision_function"):
         raise TypeError(
-            "estimator must be an ordinal learner, with project or decision_function; found "
+            "estimator must be an ordinal learner, with project or decision_function; got "
             f"{type(model).__name__}"
         )
     scores = np.asarray(model.decision_function(X), dtype=np.float64)

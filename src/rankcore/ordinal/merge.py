@@ -108,7 +108,7 @@ def _check_alike(model: Any, first: Any) -> None:
     if not isinstance(model, OnlineOrdinalClassifier) or not model._merges:
         raise TypeError(
             "merge takes fitted PRank, CuSumRank, OrdinalLogistic, WidrowHoff, "
-            "MulticlassPerceptron, OAPBPM, OAPBagging or OAPVoting models; found "
+            "MulticlassPerceptron, OAPBPM, OAPBagging or OAPVoting models; got "
             f"{type(model).__name__}"
         )
     check_is_fitted(model)

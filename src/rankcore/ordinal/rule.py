@@ -231,7 +231,7 @@ class PythonRule(RuleLearner):
             found = model.arrays.get(name)
             if found is None or found.shape != shape:
                 raise ValueError(
-                    f"start must return an array {name!r} of shape {shape}; found "
+                    f"start must return an array {name!r} of shape {shape}; got "
                     f"{None if found is None else found.shape}"
                 )
         return model
@@ -399,7 +399,7 @@ class PythonScoreRule(RuleLearner):
             found = np.asarray(self.scores(x), dtype=np.float64)
         if found.shape != (self.n_ranks,):
             raise ValueError(
-                f"scores must return one number per rank, shape {(self.n_ranks,)}; found shape "
+                f"scores must return one number per rank, shape {(self.n_ranks,)}; got shape "
                 f"{found.shape}"
             )
         return found

@@ -87,4 +87,4 @@ def check_scale(model: Any) -> None:
     for name in ("scale", "margin"):
         value = _value(model, name)
         if not (value >= 0 or value == UNKNOWN):
-            raise ValueError(f"{name} must be >= 0, or {UNKNOWN} if unknown; found {value}")
+            raise ValueError(f"{name} must be >= 0, or {UNKNOWN} if unknown; got {value}")

@@ -26,12 +26,12 @@ def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) ->
     """Raise unless measures are functions or known names; ``of_tables`` are additional names."""
     known = [*MEASURES, *of_tables]
     if not as_metrics(value):
-        raise ValueError(f"{name} must name at least one measure; found none")
+        raise ValueError(f"{name} must name at least one measure; got none")
     for metric in as_metrics(value):
         if not callable(metric) and not (isinstance(metric, str) and metric in known):
             raise ValueError(
                 f"{name} must be one or a list of {', '.join(known)}, or a function of "
-                f"true and predicted labels, higher for better; found {metric!r}"
+                f"true and predicted labels, higher for better; got {metric!r}"
             )
 
 

@@ -160,7 +160,7 @@ def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarra
     ranks_of = {label: rank for rank, label in enumerate(classes.tolist())}
     if ranks_of.keys().isdisjoint(class_weight):
         raise ValueError(
-            f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
+            f"class_weight must name classes, {classes.tolist()}; got {list(class_weight)}"
         )
     for label, value in zip(class_weight, values, strict=True):
         if label in ranks_of:  # a fold of a cross-validation may lack a label
@@ -264,7 +264,7 @@ class Visits:
             if total > MOST_VISITS * n_rows:
                 raise ValueError(
                     "for this learner a weight is a number of visits; weights must be at "
-                    f"most {MOST_VISITS} on average; found {(weights / n_rows).sum():.3g}: scale "
+                    f"most {MOST_VISITS} on average; got {(weights / n_rows).sum():.3g}: scale "
                     "them"
                 )
         self._order: np.ndarray | None = None

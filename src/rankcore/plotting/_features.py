@@ -139,7 +139,7 @@ def _number_of(feature: int | str, names: list[str]) -> int:
             raise ValueError(f"there is no feature {feature!r}; names are {', '.join(names[:10])}")
         return names.index(feature)
     if not 0 <= feature < len(names):
-        raise ValueError(f"features must be numbers from 0 to {len(names) - 1}; found {feature}")
+        raise ValueError(f"features must be numbers from 0 to {len(names) - 1}; got {feature}")
     return int(feature)
 
 

@@ -55,7 +55,7 @@ def plot_stream(
         if metric not in one.overall:
             raise ValueError(
                 f"metric must be a measure of the evaluation{of_name}: "
-                f"{', '.join(one.overall)}; found {metric!r}"
+                f"{', '.join(one.overall)}; got {metric!r}"
             )
     assert metric is not None
     ax = ax or new_axes()

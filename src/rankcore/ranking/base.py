@@ -230,7 +230,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         if begun and not same:
             known = "numbers" if before is None else f"the words {before.tolist()}, lowest first"
             raise ValueError(
-                f"{name} continues a model whose labels are {known}; found "
+                f"{name} continues a model whose labels are {known}; got "
                 f"{'numbers' if words is None else words.tolist()}: pass the same labels, or fit "
                 "a new model"
             )

@@ -48,7 +48,7 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
     found = np.append(known, np.nan)[np.minimum(places, known.size + 1) - 1]
     if np.isnan(found).any():
         at = places[np.isnan(found)].flat[0]
-        raise ValueError(f"position {at} has no propensity; found those of {known.size} positions")
+        raise ValueError(f"position {at} has no propensity; got those of {known.size} positions")
     return np.asarray(found)
 
 
@@ -104,11 +104,11 @@ def weigh_clicks(
     """
     for name in ("sample_weight", "pairs", "pairs_weight"):
         if getattr(data, name) is not None:
-            raise ValueError(f"propensity sets the weights of pairs; found {name} as well: omit it")
+            raise ValueError(f"propensity sets the weights of pairs; got {name} as well: omit it")
     X, y = data.X, data.y
     qid, group = data.qid, data.group
     if isinstance(X, RowBlocks):
-        raise ValueError("propensity requires rows in memory; found rows on disk")
+        raise ValueError("propensity requires rows in memory; got rows on disk")
     X, qid = take_queries(X, qid, group, data.column)
     if y is None or (qid is None and group is None):
         raise ValueError("propensity requires y, the clicks, and qid, the session of each row")
@@ -123,7 +123,7 @@ def weigh_clicks(
     if theta.shape != clicks.shape:
         raise ValueError(
             f"propensity must have shape {clicks.shape}, one per row, or requires position; "
-            f"found {theta.shape}"
+            f"got {theta.shape}"
         )
     if not ((theta >= 0) & np.isfinite(theta)).all():
         raise ValueError("propensity must have finite non-negative numbers")
@@ -142,13 +142,13 @@ def weigh_clicks(
 def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData, NDArray[np.int64]]:
     """Return the data of a fit with one more indicator feature per position, and the positions."""
     if isinstance(data.X, RowBlocks):
-        raise ValueError("position requires rows in memory; found rows on disk")
+        raise ValueError("position requires rows in memory; got rows on disk")
     X, qid = take_queries(data.X, data.qid, data.group, data.column)
     rows = as_rows(X)
     found = np.asarray(position)
     if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():
         raise ValueError(
-            f"position must be integers of at least 1, of shape ({rows.n_rows},); found shape "
+            f"position must be integers of at least 1, of shape ({rows.n_rows},); got shape "
             f"{found.shape} and dtype {found.dtype}"
         )
     places, column = np.unique(found, return_inverse=True)

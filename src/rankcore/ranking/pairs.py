@@ -114,7 +114,7 @@ def make_pairing(
     queries = group_rows(window.queries, n_rows)
     weights = weights_of_rows(window.sample_weight, queries)
     if pairs is None and pairs_weight is not None:
-        raise ValueError("pairs_weight requires pairs; found pairs=None")
+        raise ValueError("pairs_weight requires pairs; got pairs=None")
     if pairs is not None:
         pairs = as_pairs(pairs, n_rows)
         pairs_weight = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
@@ -200,7 +200,7 @@ def pair_by_label(
     n_pairs = _sum_by(of, lower, n_queries)
     if n_pairs.size and n_pairs.max() > MAX_PAIRS:
         raise ValueError(
-            f"a query must have at most 2**50 pairs; found {n_pairs.max():.3g}: split it"
+            f"a query must have at most 2**50 pairs; got {n_pairs.max():.3g}: split it"
         )
     weights = n_pairs
     if row_weights is not None:
@@ -233,7 +233,7 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
     if pairing.n_pairs.size:
         return
     if n_rows == 1:
-        raise ValueError("learning to rank requires at least 2 rows; found 1 sample")
+        raise ValueError("learning to rank requires at least 2 rows; got 1 sample")
     if pairing.listed_pairs is not None:
         raise ValueError("nothing to learn from: all pairs have weight 0")
     raise nothing_to_learn()
@@ -299,7 +299,7 @@ def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(
-            "pairs must be integers of shape (n_pairs, 2), winner and loser row; found "
+            "pairs must be integers of shape (n_pairs, 2), winner and loser row; got "
             f"shape {array.shape} and dtype {array.dtype}"
         )
     if not array.size:
@@ -308,7 +308,7 @@ def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
     if outside.any():
         at = int(outside.argmax())
         raise ValueError(
-            f"pairs must have row numbers from 0 to {n_rows - 1}; found pairs[{at}] = "
+            f"pairs must have row numbers from 0 to {n_rows - 1}; got pairs[{at}] = "
             f"{array[at].tolist()}"
         )
     same = array[:, 0] == array[:, 1]

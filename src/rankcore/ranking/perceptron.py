@@ -362,7 +362,7 @@ class PairwisePerceptron(Ranker):
         if isinstance(self.quality, str):
             raise ValueError(
                 f"{type(self).__name__}: quality must be None or a function of weights in "
-                f"partial_fit; found {self.quality!r}, which requires the eval_set of fit"
+                f"partial_fit; got {self.quality!r}, which requires the eval_set of fit"
             )
         first = not self.__sklearn_is_fitted__()
         column = qid if isinstance(qid, str) else vars(self).get("query_column_")
@@ -413,7 +413,7 @@ class PairwisePerceptron(Ranker):
         if not isinstance(self.quality, str):
             return self.quality
         if validation is None:
-            raise ValueError(f"quality={self.quality!r} requires eval_set; found eval_set=None")
+            raise ValueError(f"quality={self.quality!r} requires eval_set; got eval_set=None")
         judge = replace(validation, metrics=[self.quality], names=[self.quality])
 
         def value(weights: Floats) -> float:
@@ -430,7 +430,7 @@ class PairwisePerceptron(Ranker):
         check_declared(self, "variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
-                f"{type(self).__name__}: variant='voted' requires combine='rank'; found "
+                f"{type(self).__name__}: variant='voted' requires combine='rank'; got "
                 "combine='score', which is equal to variant='averaged': use that instead"
             )
 
@@ -507,7 +507,7 @@ class PairwisePerceptron(Ranker):
             )
         state, best = PairwiseState.restored(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
-            raise ValueError(f"the best pass must be in 1 .. {len(state.log)}; found {best!r}")
+            raise ValueError(f"the best pass must be in 1 .. {len(state.log)}; got {best!r}")
         self._state, self.n_features_in_ = state, n_features
         self._largest_query = int(spec.facts["largest_query"])
         if best is not None:

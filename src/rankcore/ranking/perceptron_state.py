@@ -65,14 +65,14 @@ class PairwiseState(LearnerState):
         settings, seed = spec.facts["settings"], spec.facts["seed"]
         capacity = settings["capacity"]
         if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
-            raise ValueError(f"capacity must be an integer >= 1 or None; found {capacity!r}")
+            raise ValueError(f"capacity must be an integer >= 1 or None; got {capacity!r}")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ValueError(f"seed must be an integer in 0 .. 2**63 - 1; found {seed!r}")
+            raise ValueError(f"seed must be an integer in 0 .. 2**63 - 1; got {seed!r}")
         model = PairModel(n_features, 2, settings, spec.arrays)
         if not getattr(spec.arrays, "mapped", False):  # values are read when they are needed
             for name, array in model.saved().items():
                 if array.dtype.kind == "f" and not np.isfinite(array).all():
-                    raise ValueError(f"the array {name} must be finite; found NaN or infinity")
+                    raise ValueError(f"the array {name} must be finite; got NaN or infinity")
         model.check()
         log = read_fields(spec.arrays, {"log": Field(("passes", 5), "int64")})["log"]
         if not are_counts(log):

@@ -104,9 +104,7 @@ class PairwiseLearner(Learner):
         pairing, skipped, passes = self._pairing, 0, self.n_iterations
         if pairing is None:
             if window.queries is None:
-                raise ValueError(
-                    "a fit to rows on disk requires the query of each row; found no qid"
-                )
+                raise ValueError("a fit to rows on disk requires the query of each row; got no qid")
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
             self._note_ties(window.rows, pairing)

@@ -91,7 +91,7 @@ def check_metric(metric: Any, name: str) -> None:
     if not callable(metric) and not isinstance(metric, str):
         raise TypeError(
             f"{name} must be the name of a measure, such as 'ndcg@10', or a function of labels, "
-            f"scores and qid; found {metric!r}"
+            f"scores and qid; got {metric!r}"
         )
     if isinstance(metric, str):
         try:

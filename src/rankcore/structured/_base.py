@@ -213,12 +213,12 @@ class StructuredLearner(BaseEstimator):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
                 raise TypeError(
                     "task must be an object with the methods of rankcore.structured."
-                    f"{self._protocol.__name__}; found {self.task!r}, which lacks {name}"
+                    f"{self._protocol.__name__}; got {self.task!r}, which lacks {name}"
                 )
         read: Any = getattr(self.task, "examples", _as_lists)
         inputs, outputs = read(X, Y)
         if labelled and outputs is None:
-            raise ValueError("Y must hold a true output for each input; found None")
+            raise ValueError("Y must hold a true output for each input; got None")
         if labelled and len(inputs) != len(outputs):
             raise ValueError(
                 f"X and Y have inconsistent numbers of samples: {len(inputs)} inputs and "
@@ -229,7 +229,7 @@ class StructuredLearner(BaseEstimator):
         size = self.task.n_parameters(inputs)
         if not isinstance(size, numbers.Integral) or size < self._least_parameters:
             wanted = "a positive integer" if self._least_parameters else "an integer, at least 0"
-            raise ValueError(f"{task}.n_parameters must return {wanted}; found {size!r}")
+            raise ValueError(f"{task}.n_parameters must return {wanted}; got {size!r}")
         if fitted and size != self.coef_.size:
             raise ValueError(
                 f"{task}.n_parameters is {size} for this X, but the model has {self.coef_.size} "
@@ -296,7 +296,7 @@ class StructuredLearner(BaseEstimator):
         loss = self.task.loss(y, z)
         if not isinstance(loss, numbers.Real | np.bool_) or not 0 <= float(loss) < np.inf:
             raise ValueError(
-                f"{type(self.task).__name__}.loss must return a finite number, at least 0; found "
+                f"{type(self.task).__name__}.loss must return a finite number, at least 0; got "
                 f"{reprlib.repr(loss)}"
             )
         return float(loss)
@@ -333,7 +333,7 @@ def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
             sequence = False
         if not sequence:
             raise TypeError(
-                f"{name} must be a sequence with one element per example; found "
+                f"{name} must be a sequence with one element per example; got "
                 f"{type(values).__name__}: make it a list, or give the task a method examples"
             )
     return list(X), None if Y is None else list(Y)

@@ -314,7 +314,7 @@ class KernelStructuredPerceptron(StructuredLearner):
         name = type(self.task).__name__
         n_labels = self.task.n_labels(plain.inputs)
         if not isinstance(n_labels, Integral) or n_labels < 1:
-            raise ValueError(f"{name}.n_labels must return a positive integer; found {n_labels!r}")
+            raise ValueError(f"{name}.n_labels must return a positive integer; got {n_labels!r}")
         rows, ends, n_features = stacked(self.task, plain.inputs)
         if fitted:
             state = self._fitted_state()
@@ -450,7 +450,7 @@ def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:
         if part.ndim != 2 or (found and part.shape[1] != found[0].shape[1]):
             wanted = f" and {found[0].shape[1]} columns" if found else ""
             raise ValueError(
-                f"{name}.parts must return a matrix with one row per part{wanted}; found shape "
+                f"{name}.parts must return a matrix with one row per part{wanted}; got shape "
                 f"{part.shape} for the input {reprlib.repr(x)}"
             )
         found.append(part)

@@ -58,7 +58,7 @@ class _OrdinalTask(Task):
         ranks = np.asarray(Y)
         if ranks.ndim != 1 or not np.isin(ranks, np.arange(1, self.n_ranks + 1)).all():
             raise ValueError(
-                f"Y must hold a rank from 1 to {self.n_ranks} for each row; found {reprlib.repr(Y)}"
+                f"Y must hold a rank from 1 to {self.n_ranks} for each row; got {reprlib.repr(Y)}"
             )
         return _Rows(X), ranks.astype(int).tolist()
 

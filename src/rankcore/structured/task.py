@@ -200,7 +200,7 @@ def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
         return parts.astype(np.intp), labels.astype(np.intp)
     raise ValueError(
         f"{type(task).__name__}.atoms must return a pair of equally long one-dimensional arrays, "
-        f"parts from 0 to {shape[0] - 1} of the input and labels from 0 to {shape[1] - 1}; found "
+        f"parts from 0 to {shape[0] - 1} of the input and labels from 0 to {shape[1] - 1}; got "
         f"{problem}"
     )
 
@@ -225,7 +225,7 @@ def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> P
         return indices.astype(np.intp), values.astype(np.float64)
     raise ValueError(
         f"{type(task).__name__}.features must return a pair of equally long one-dimensional "
-        f"arrays, indices from 0 to {n_parameters - 1} and finite values; found {problem}"
+        f"arrays, indices from 0 to {n_parameters - 1} and finite values; got {problem}"
     )
 
 

@@ -85,7 +85,7 @@ def _judged(path: Path) -> Judged:
     found = read_qrels(path)
     grades = found.rel.clip(0)
     if not grades.any():
-        raise ValueError(f"{path}: a grade above 0 is required; found none")
+        raise ValueError(f"{path}: a grade above 0 is required; got none")
     return Judged(found.qid, found.docid, grades / grades.max())
 
 
@@ -293,10 +293,10 @@ def _propensities(path: Path) -> Propensities:
     for position, value, place in zip(table["position"], table["propensity"], places, strict=True):
         if not 1 <= position <= MAX_POSITION or position % 1:
             raise ValueError(
-                f"{place}: position must be an integer from 1 to {MAX_POSITION}; found {position:g}"
+                f"{place}: position must be an integer from 1 to {MAX_POSITION}; got {position:g}"
             )
         if not 0 < value < np.inf:
-            raise ValueError(f"{place}: propensity must be finite and above 0; found {value:g}")
+            raise ValueError(f"{place}: propensity must be finite and above 0; got {value:g}")
     at = np.array(table["position"]).astype(np.int64) - 1
     found = {}
     for name in ("propensity", "trust"):
@@ -310,4 +310,4 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(one) for one in text.split(",")]
     except ValueError:
-        raise ValueError(f"--thresholds must be numbers as in 0.25,0.5; found {text!r}") from None
+        raise ValueError(f"--thresholds must be numbers as in 0.25,0.5; got {text!r}") from None

@@ -196,8 +196,8 @@ def _print_ordinal(
         unknown = sorted(set(y.tolist()) - set(classes.tolist()))
         if unknown:
             raise ValueError(
-                f"{title(data)} has the label {label_text(unknown[0])}, which {name} does not "
-                f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
+                f"{title(data)} has the label {label_text(unknown[0])}, which is not among the "
+                f"classes of {name}: {', '.join(map(label_text, classes.tolist()))}"
             )
         ranks = encode(y, classes)
         predicted = encode(learned.predict(X), classes)

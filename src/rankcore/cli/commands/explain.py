@@ -68,7 +68,7 @@ def explain(
 ) -> None:
     """Explain a model; without options, the importance of each feature."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; found {plot}")
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; got {plot}")
     if plot is not None and find_spec("matplotlib") is None:
         raise ValueError("--plot requires Matplotlib: pip install 'rankcore[plot]'")
     given = {f"--{name}": getattr(selection, name) for name in ("pair", "row", "metric")}
@@ -119,7 +119,7 @@ def _explained(path: Path, data: str, layout: Layout, selection: Selection, quie
     if selection.row is not None:
         if selection.row > X.shape[0]:
             raise ValueError(
-                f"--row must be from 1 to {X.shape[0]} in {title(data)}; found {selection.row}"
+                f"--row must be from 1 to {X.shape[0]} in {title(data)}; got {selection.row}"
             )
         try:
             return explain.rank(

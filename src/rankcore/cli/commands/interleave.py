@@ -61,7 +61,7 @@ def _print_lists(
 
     check_option(method, "method", METHODS)
     if len(files) < 2:
-        raise ValueError(f"interleave requires two runs or more; found {files[0]} alone")
+        raise ValueError(f"interleave requires two runs or more; got {files[0]} alone")
     runs = [_by_query(read_ranking(path)) for path in files]
     names = distinct(files, lambda path: path.stem)
     queries = [query for query in runs[0] if all(query in run for run in runs)]
@@ -96,7 +96,7 @@ def _print_results(path: Path, alpha: float) -> None:
     clicks, days = _read_clicks(path)
     rankers = sorted({ranker for one in clicks for ranker in one})
     if len(rankers) < 2:
-        raise ValueError(f"{path} must have two rankers or more; found {', '.join(rankers)}")
+        raise ValueError(f"{path} must have two rankers or more; got {', '.join(rankers)}")
     ends = [i for i in range(1, len(days) + 1) if i == len(days) or days[i] != days[i - 1]]
     pairs = [*combinations(rankers, 2)]
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -139,5 +139,5 @@ def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
             of = found[key]
             of[str(ranker)] = of.get(str(ranker), 0.0) + click
     if not found:
-        raise ValueError(f"{path}: at least one impression is required; found none")
+        raise ValueError(f"{path}: at least one impression is required; got none")
     return [*found.values()], days

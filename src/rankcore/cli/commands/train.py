@@ -104,7 +104,7 @@ def train(
         raise ValueError("standard input can be read once: name files for the others")
     source = Source(data, layout, streaming, held_out.valid, choice.classes)
     if source.on_disk and calibrate is not None:
-        raise ValueError("--calibrate requires all rows in memory; found a stream")
+        raise ValueError("--calibrate requires all rows in memory; got a stream")
     if checkpoint.checkpoint is not None and calibrate is not None:
         raise ValueError("--calibrate makes several fits, of which --checkpoint cannot save one")
 

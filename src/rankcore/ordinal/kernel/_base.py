@@ -132,7 +132,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if callable(self._state.settings["kernel"]):
             raise TypeError(
-                "save requires a kernel by name; found a function; use pickle or "
+                "save requires a kernel by name; got a function; use pickle or "
                 "joblib, or a precomputed kernel"
             )
         facts, arrays = super()._describe()
@@ -178,7 +178,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if self.kernel == "precomputed" and last > rows.n_features:
             raise ValueError(
                 "kernel='precomputed' requires X to have a column for each learned row, "
-                f"in the same order; found {rows.n_features} columns for {last} rows"
+                f"in the same order; got {rows.n_features} columns for {last} rows"
             )
 
     def _change_units(self, model: Any, moments: Moments, *, first: bool) -> None:

@@ -256,7 +256,7 @@ class RankSVMCV(Ranker):
             n_folds = 5 if self.cv is None else int(self.cv)
             if not 2 <= n_folds <= n_queries:
                 raise ValueError(
-                    f"cv must be from 2 to the number of queries, {n_queries}; found {n_folds}"
+                    f"cv must be from 2 to the number of queries, {n_queries}; got {n_folds}"
                 )
             splitter: Any = GroupKFold(n_folds)
         else:

@@ -359,7 +359,7 @@ class RankSVM(Ranker):
         log = restored_log(spec, FIGURES)
         objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
         if not isinstance(steps, int) or not 0 <= steps <= MOST_COUNTED:
-            raise ValueError(f"n_iter of the model must be a number of steps; found {steps!r}")
+            raise ValueError(f"n_iter of the model must be a number of steps; got {steps!r}")
         kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
         if (None if kernel is None else kernel["kind"]) != self.kernel:
             raise ValueError("the kernel of the model must be that of the parameters")

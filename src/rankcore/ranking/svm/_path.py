@@ -146,9 +146,9 @@ def ranksvm_path(
     if early_stopping_rounds is not None:
         check_count(early_stopping_rounds, "early_stopping_rounds")
         if eval_set is None:
-            raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
+            raise ValueError("early_stopping_rounds requires eval_set; got eval_set=None")
     if "C" in params:
-        raise TypeError("found C; pass the values of C as Cs")
+        raise TypeError("ranksvm_path requires the values of C as Cs; got C")
     check_cs(Cs, "Cs")
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
@@ -197,7 +197,7 @@ def check_cs(Cs: Any, name: str) -> None:
     values = np.asarray(Cs)
     listed = values.ndim == 1 and values.size and values.dtype.kind in "iuf"
     if not listed or not np.isfinite(values).all() or (values <= 0).any():
-        raise ValueError(f"{name} must list finite numbers > 0, or be their number; found {Cs!r}")
+        raise ValueError(f"{name} must list finite numbers > 0, or be their number; got {Cs!r}")
 
 
 def as_cs(Cs: int | Sequence[float]) -> Floats:

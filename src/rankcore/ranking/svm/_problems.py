@@ -147,7 +147,7 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
     if kernel.kind == "precomputed":
         if rows.n_rows != rows.n_features:
             raise ValueError(
-                f"a precomputed kernel matrix must be square; found {rows.n_rows} rows and "
+                f"a precomputed kernel matrix must be square; got {rows.n_rows} rows and "
                 f"{rows.n_features} columns"
             )
         for part in _parts(n):

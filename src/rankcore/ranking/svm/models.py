@@ -147,9 +147,12 @@ class KernelModel:
                 raise ValueError("columns of the support vectors must ascend")
             values = vectors.data
         if vectors.shape != (n, n_features) or values.dtype.kind != "f":
-            raise ValueError(f"support vectors have shape {vectors.shape} and dtype {values.dtype}")
+            raise ValueError(
+                f"support vectors must have shape {(n, n_features)} and a float dtype; got shape "
+                f"{vectors.shape} and dtype {values.dtype}"
+            )
         if not np.isfinite(values).all():
-            raise ValueError("the support vectors must be finite; found NaN or infinity")
+            raise ValueError("the support vectors must be finite; got NaN or infinity")
         return cls(kernel, support, coefficients, vectors)
 
     def score(self, rows: Rows) -> Floats:
