@@ -191,7 +191,7 @@ def test_position_based_model_recovers_its_parameters():
 def test_cascade_model_recovers_its_parameters():
     model = CascadeModel(smoothing=0).fit(simulated(User("cascade")))
     a = truth(model, ATTRACTION)
-    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._worth[0]))
+    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._equivalent_counts[0]))
     assert 0.9 < covered(model.attraction_interval_, a) < 0.99
 
 
@@ -201,8 +201,8 @@ def test_bayesian_model_recovers_its_parameters():
     assert abs(model.continuation_ - 0.8) < 3 * (high - low) / 4
     assert high - low < 0.02
     a, s = truth(model, ATTRACTION), truth(model, SATISFACTION)
-    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._worth[0]))
-    check_errors(model.satisfaction_, s, np.sqrt(s * (1 - s) / model._worth[1]))
+    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._equivalent_counts[0]))
+    check_errors(model.satisfaction_, s, np.sqrt(s * (1 - s) / model._equivalent_counts[1]))
     assert 0.9 < covered(model.satisfaction_interval_, s) < 0.99
     fixed = DynamicBayesianModel(continuation=0.8).fit(
         simulated(User("bayesian", continuation=0.8))

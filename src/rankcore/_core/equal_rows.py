@@ -22,7 +22,7 @@ EQUAL_WITHIN_QUERIES = (
 
 
 class EqualRows:
-    """Whether all rows of some windows, of two or more, are equal; usually decided by a few."""
+    """Check whether all rows of some windows are equal, which a few rows usually decide."""
 
     def __init__(self) -> None:
         self._n_rows, self._equal = 0, True

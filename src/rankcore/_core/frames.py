@@ -309,7 +309,7 @@ def _dictionary(column: Any) -> list[Any]:
 
 
 def _present(values: list[Any]) -> list[Any]:
-    """Return values without the null: among values it is as missing as among codes."""
+    """Return values without nulls, which are missing as codes of nulls are."""
     return [value for value in values if value is not None]
 
 

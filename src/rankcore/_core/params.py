@@ -261,7 +261,7 @@ def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
 
 
 def _of_type(annotation: Any) -> Constraint | None:
-    """Return the constraint of a type that says all: bool, or ``Literal`` of strings or False."""
+    """Return the constraint that a type implies: bool, or ``Literal`` of strings or False."""
     if annotation in (bool, "bool"):
         return FLAG
     found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))

@@ -246,7 +246,7 @@ class RowBlocks(Source):
 
     @property
     def given(self) -> Any:
-        """Itself: rows on disk have feature names."""
+        """The rows themselves, which have feature names."""
         return self
 
     def widen(self, n_features: int) -> None:

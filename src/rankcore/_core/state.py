@@ -29,7 +29,7 @@ class LearnerState:
 
     # Parameters that are built into the arrays; they must not change while learning continues.
     settings: dict[str, Any]
-    log: list[list[Any]] = field(default_factory=list)  # figures of each pass, round or step
+    log: list[list[Any]] = field(default_factory=list)  # statistics of each pass, round or step
     # Values of all measures on held-out rows after each of them.
     validation: dict[str, list[float]] = field(default_factory=dict)
     # Whether the last pass is that of `partial_fit`, which the next call continues.
@@ -47,10 +47,10 @@ class LearnerState:
                     "which is built into it; set it back, or call fit"
                 )
 
-    def stream(self, figures: Sequence[Any]) -> None:
+    def stream(self, statistics: Sequence[Any]) -> None:
         """Open a pass with these statistics, unless one of `partial_fit` continues."""
         if not self.streaming:
-            self.log.append(list(figures))
+            self.log.append(list(statistics))
             self.streaming = True
 
     def history(self, names: Sequence[str]) -> dict[str, list[Any]]:
@@ -85,15 +85,15 @@ def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[A
     return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
 
 
-def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> Floats:
+def log_array(log: Sequence[Sequence[float]], statistics: Sequence[str]) -> Floats:
     """Convert a log of real numbers to an array of a spec."""
-    return np.array(log, dtype=np.float64).reshape(-1, len(figures))
+    return np.array(log, dtype=np.float64).reshape(-1, len(statistics))
 
 
-def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
+def restored_log(spec: ModelSpec, statistics: Sequence[str]) -> list[list[Any]]:
     """Restore a log from `log_array`; raise ValueError if it is invalid."""
     arrays = {"log": spec.arrays["log"]}  # never mapped
-    form = Field(("iterations", len(figures)), infinite=True)
+    form = Field(("iterations", len(statistics)), infinite=True)
     return read_fields(arrays, {"log": form})["log"].tolist()
 
 

@@ -41,7 +41,7 @@ from rankcore.boosting._boosted import (
 )
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._stump_rounds import MemoryStumps
-from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
+from rankcore.boosting._training import BOUND, STATISTICS, RoundLearner, train_rounds
 from rankcore.boosting._tree_model import TreeSum
 from rankcore.boosting._tree_rounds import MemoryPairTrees
 from rankcore.boosting.categories import Categories
@@ -65,7 +65,7 @@ class PairBoosting(Ranker):
     best_iteration_: int
     _state: ModelState
     _categories: Categories | None = None
-    _figures: tuple[str, ...] = FIGURES
+    _statistics: tuple[str, ...] = STATISTICS
     _allows_nan = True
 
     def _check_together(self) -> None:
@@ -163,7 +163,7 @@ class PairBoosting(Ranker):
         )
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts, arrays = describe(self, FIGURES)
+        facts, arrays = describe(self, STATISTICS)
         facts |= {
             "largest_query": self._largest_query,
             "n_estimators": self.n_estimators_,
@@ -175,7 +175,7 @@ class PairBoosting(Ranker):
         return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
-        restore(self, spec, FIGURES, self._restored_model)
+        restore(self, spec, STATISTICS, self._restored_model)
 
     def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> Any:
         settings = spec.facts["settings"]

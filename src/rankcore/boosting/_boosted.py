@@ -100,7 +100,7 @@ def begin_state(
             f"continues; got {n_estimators}"
         )
     validation = {name: values[:n] for name, values in before.validation.items()}
-    log = [list(figures) for figures in before.log[:n]]
+    log = [list(statistics) for statistics in before.log[:n]]
     return ModelState(before.model.first(n), settings=settings, log=log, validation=validation)
 
 
@@ -139,9 +139,12 @@ def split_constraints(fitted: Any, X: Any) -> SplitConstraints:
 
 
 def describe(
-    model: Any, figures: tuple[str, ...]
+    model: Any, statistics: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return facts and arrays of a fitted model, see `ModelSpec`; ``figures`` are of the log."""
+    """Return metadata and arrays of a fitted model; see `ModelSpec`.
+
+    ``statistics`` are the names of the statistics in the log.
+    """
     state, categories = model._state, model._categories
     return {
         "settings": state.settings,
@@ -150,7 +153,7 @@ def describe(
         "best_iteration": getattr(model, "best_iteration_", None),
     }, {
         **state.model.to_arrays(),
-        "log": log_array(state.log, figures),
+        "log": log_array(state.log, statistics),
         **validation_arrays(state.validation),
     }
 
@@ -158,10 +161,10 @@ def describe(
 def restore(
     model: Any,
     spec: ModelSpec,
-    figures: tuple[str, ...],
+    statistics: tuple[str, ...],
     restored_model: Callable[[ModelSpec, int, bool], Any],
 ) -> None:
-    """Restore a fitted model from the facts and arrays of `describe`.
+    """Restore a fitted model from the metadata and arrays of `describe`.
 
     ``restored_model`` restores the sum of weak learners from a spec, the number of features and
     whether 0 is missing; it raises ValueError unless other settings are possible.
@@ -171,7 +174,7 @@ def restore(
     if not isinstance(zero_missing, bool):
         raise wrong_settings(model, settings)
     weak = restored_model(spec, n_features, zero_missing)
-    log = restored_log(spec, figures)
+    log = restored_log(spec, statistics)
     if not (best is None or 0 <= int(best) <= len(log)):
         raise ValueError(f"best_iteration must be one of {len(log)} rounds; got {best!r}")
     categories = None

@@ -55,7 +55,7 @@ class GrowthParams:
 
 
 class Units(NamedTuple):
-    """Units of the packed sums of a tree: integers for a hessian of 1, and gradients by this."""
+    """Units of the packed sums of a tree: a hessian of 1 is ``scale`` units."""
 
     scale: float
     power: float  # gradients are ``scale * power`` units

@@ -136,7 +136,7 @@ class Features:
 
 @dataclass
 class LeafRows:
-    """Rows of a leaf, and what is known of its splits."""
+    """Rows of a leaf, and its splits so far."""
 
     start: int  # range of its rows among those that the tree learns from
     stop: int

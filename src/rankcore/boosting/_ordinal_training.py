@@ -22,8 +22,8 @@ from rankcore.ordinal.decisions import cheapest
 from rankcore.ordinal.validation import HeldOutLabels, check_eval_metric
 from rankcore.progress import Progress, report
 
-# Logged figures of each round.
-FIGURES = ("log_loss",)
+# Logged statistics of each round.
+STATISTICS = ("log_loss",)
 # Measures of probabilities; all are losses.
 OF_TABLES = {"ranked_probability_score": ranked_probability_score, "log_loss": log_loss}
 
@@ -73,11 +73,11 @@ class OrdinalRoundLearner(RoundLearner):
             return expected_costs(loss, self._made.probabilities())
         return expected_costs(loss, np.empty((0, self._model.form.n_ranks)))
 
-    def _note(self, figures: Any, number: int) -> None:
-        self.fitted._state.log.append([figures])
+    def _note(self, statistics: Any, number: int) -> None:
+        self.fitted._state.log.append([statistics])
         if self._watched and self.fitted.loss == "kappa":  # a pass over the rows
             self.fitted.costs_ = self.costs()
-        report(Progress(number, self.n_iterations, 1, 1, figures, "log loss", "rounds"))
+        report(Progress(number, self.n_iterations, 1, 1, statistics, "log loss", "rounds"))
 
     def restore(self, parameters: int) -> None:
         super().restore(parameters)

@@ -96,7 +96,7 @@ class StumpRounds(Rounds):
         normalizer = self.advance(stump, alpha)
         threshold = self._bins.threshold(stump.feature, stump.bin)
         self.model.add(stump.feature, threshold, stump.fires_missing, alpha)
-        return _figures_of(stump.edge, alpha, smoothing, normalizer, self._step.rate)
+        return _statistics_of(stump.edge, alpha, smoothing, normalizer, self._step.rate)
 
 
 class MemoryStumps(StumpRounds):
@@ -204,10 +204,10 @@ class MemoryStumps(StumpRounds):
         return bool(code >= stump.bin)
 
 
-def _figures_of(
+def _statistics_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
-    """Return figures of a round for the history; products over rounds follow later."""
+    """Return the statistics of a round for the history; products over rounds are added later."""
     width, size = 1 + 2 * smoothing, min(abs(edge), 1 - EDGE_MARGIN)
     # sqrt(width^2 - size^2) - 2 smoothing, without cancellation of two large numbers.
     cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)

@@ -1,4 +1,4 @@
-"""The loop over rounds of boosting: what is logged, measured, printed and kept of each.
+"""The loop over rounds of boosting, with its log, measures, output and best model.
 
 `Rounds` make the rounds of one fit; `RoundLearner` presents them to the loop of all learners,
 `rankcore._core.training`, and `train_rounds` runs it.
@@ -18,9 +18,9 @@ from rankcore._core.sources import Source, Window
 from rankcore._core.training import Learner, Trainer
 from rankcore.progress import Progress, report
 
-# Logged figures of each round.
-FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
-BOUND = FIGURES.index("bound")
+# Logged statistics of each round.
+STATISTICS = ("edge", "alpha", "normalizer", "bound", "cap")
+BOUND = STATISTICS.index("bound")
 # Bounds are clipped to this, as JSON has no infinity.
 MAX_BOUND = 1e300
 
@@ -36,11 +36,11 @@ class Rounds(ABC):
 
     @abstractmethod
     def round(self) -> Any:
-        """Make a round; return what is logged of it, or None if no weak ranker improves."""
+        """Make a round; return its statistics, or None if no weak ranker improves the model."""
 
     def __iter__(self) -> Iterator[Any]:
-        while not self.done and (figures := self.round()) is not None:
-            yield figures
+        while not self.done and (statistics := self.round()) is not None:
+            yield statistics
 
 
 class RoundLearner(Learner):
@@ -75,17 +75,17 @@ class RoundLearner(Learner):
         return self._scores
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        figures = next(self._rounds, None)
-        if figures is not None:
-            self._note(figures, number)
+        statistics = next(self._rounds, None)
+        if statistics is not None:
+            self._note(statistics, number)
 
-    def _note(self, figures: Any, number: int) -> None:
-        """Log the figures of a round."""
+    def _note(self, statistics: Any, number: int) -> None:
+        """Log the statistics of a round."""
         log = self.fitted._state.log
-        before = log[-1] if log else [1.0] * len(FIGURES)
-        bound, cap = before[BOUND] * figures["normalizer"], before[BOUND + 1] * figures["cap"]
+        before = log[-1] if log else [1.0] * len(STATISTICS)
+        bound, cap = before[BOUND] * statistics["normalizer"], before[BOUND + 1] * statistics["cap"]
         bound, cap = min(bound, MAX_BOUND), min(cap, MAX_BOUND)
-        log.append([figures["edge"], figures["alpha"], figures["normalizer"], bound, cap])
+        log.append([statistics["edge"], statistics["alpha"], statistics["normalizer"], bound, cap])
         measure = "bound on the training error"
         report(Progress(number, self.n_iterations, 1, 1, bound, measure, "rounds"))
 
@@ -121,10 +121,10 @@ class RoundLearner(Learner):
         )
 
     def line(self, number: int) -> str:
-        figures = self.fitted._state.log[-1]
+        statistics = self.fitted._state.log[-1]
         return (
-            f"round {number} of {self.n_iterations}: edge {figures[0]:+.4f}, "
-            f"training error at most {figures[BOUND]:.4f}"
+            f"round {number} of {self.n_iterations}: edge {statistics[0]:+.4f}, "
+            f"training error at most {statistics[BOUND]:.4f}"
         )
 
 

@@ -44,7 +44,7 @@ from rankcore.boosting._boosted import (
 )
 from rankcore.boosting._ordinal_rounds import MemoryOrdinalRounds, TrainingRows, first_biases
 from rankcore.boosting._ordinal_training import (
-    FIGURES,
+    STATISTICS,
     HeldOutTables,
     OrdinalRoundLearner,
     check_measures,
@@ -245,7 +245,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
     best_iteration_: int
     _state: ModelState
     _categories: Categories | None = None
-    _figures = FIGURES
+    _statistics = STATISTICS
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
 
@@ -424,7 +424,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
     # ---------------------------------------------------------------- files
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts, arrays = describe(self, FIGURES)
+        facts, arrays = describe(self, STATISTICS)
         arrays |= {"classes": self.ranks_, "costs": self.costs_}
         if hasattr(self, "conformal_scores_"):
             arrays["conformal_scores"] = self.conformal_scores_
@@ -434,7 +434,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
-        restore(self, spec, FIGURES, self._restored_model)
+        restore(self, spec, STATISTICS, self._restored_model)
 
     def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> OrdinalSum:
         arrays, settings = spec.arrays, spec.facts["settings"]
@@ -492,7 +492,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
     @property
     def history_(self) -> dict[str, list[float]]:
         """Mean loss after each round, and measures of held-out rows."""
-        return self._fitted_state().history(FIGURES)
+        return self._fitted_state().history(STATISTICS)
 
     # ---------------------------------------------------------------- predicting
 

@@ -160,23 +160,23 @@ class WorkerTrees:
     def _last_leaves(
         tree: GrownTree, splits: Sequence[tuple[int, Leaf]], orders: Sequence[Order]
     ) -> list[int]:
-        """Return the nodes of the tree's leaves after more splits, for some of which are orders.
+        """Return the nodes of the tree's leaves after further splits, some of them still ordered.
 
         None if a split is to be replaced, since it leaves a child too few rows.
         """
-        asked = {order.node: order.children for order in orders}
+        ordered = {order.node: order.children for order in orders}
         nodes = [leaf.node for leaf in tree.leaves]
         for number, leaf in splits:
             both = leaf.children
             if both == ():
                 return []
-            left, right = (both[0].node, both[1].node) if both else asked[leaf.node]
+            left, right = (both[0].node, both[1].node) if both else ordered[leaf.node]
             nodes[number] = left
             nodes.append(right)
         return nodes
 
     def _order(self, leaf: Leaf, search: bool) -> Order:
-        """Return what to ask the workers for about a leaf to split."""
+        """Return the order to the workers for a leaf to split."""
         growth = self.growth
         right = 2 * splitting.hessian(leaf.split.packed) <= splitting.hessian(leaf.packed)
         deep = growth.max_depth is not None and leaf.depth + 1 >= growth.max_depth

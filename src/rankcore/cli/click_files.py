@@ -154,7 +154,7 @@ def read_table(
 
 
 def read_ranking(path: Path) -> Run:
-    """Read a TREC run, or a table ordered by rank, by score or as it stands."""
+    """Read a TREC run, or a table ordered by rank, by score or by its rows."""
     import numpy as np
 
     from rankcore.cli.trec import is_table

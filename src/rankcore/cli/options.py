@@ -148,7 +148,7 @@ class Layout:
 
     @property
     def width(self) -> tuple[int | None, str]:
-        """The number of features, if it is known, and the option that says it."""
+        """The number of features, if it is known, and the option that sets it."""
         names = self.listed_names
         if names is None or self.features is not None:
             return self.features, self.expected

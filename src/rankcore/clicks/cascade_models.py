@@ -157,11 +157,11 @@ class CascadeModel(_TopDown):
         self.continuation_ = 1.0
         self._take(counts, _rate(clicked, examined, self.smoothing), np.ones(clicked.size))
         self.attraction_interval_ = interval(clicked, examined)
-        self._worth = [examined]
+        self._equivalent_counts = [examined]
         return self
 
     def _evidence(self) -> tuple[Floats, Floats]:
-        return self.attraction_, self._worth[0]
+        return self.attraction_, self._equivalent_counts[0]
 
 
 class DynamicBayesianModel(_TopDown):
@@ -256,32 +256,32 @@ class DynamicBayesianModel(_TopDown):
         self.continuation_ = 1.0
         self.n_iter_ = 1
         # Numbers of observed outcomes with the same information on attraction and satisfaction.
-        worth = [examined, clicked]
+        equivalent = [examined, clicked]
         self.continuation_interval_ = np.full(2, self.continuation_)
         if not self.simplified:
             expected, going = self._maximise(log, counts, clicked)
             examined = expected[:, 0]
             satisfied = expected[:, 1]
-            worth = _worth(clicked, expected)
+            equivalent = _equivalent_counts(clicked, expected)
             if self.continuation is None:
                 spread = Z / np.sqrt(max(going[2], MARGIN))
                 ends = self.continuation_ + np.array([-spread, spread])
                 self.continuation_interval_ = np.clip(ends, 0.0, 1.0)
         b = self.smoothing
         self._take(counts, _rate(clicked, examined, b), _rate(satisfied, clicked, b))
-        for_attraction, for_satisfaction = worth
+        for_attraction, for_satisfaction = equivalent
         attracted = _rate(clicked, examined, 0.0) * for_attraction
         self.attraction_interval_ = interval(np.nan_to_num(attracted), for_attraction)
         satisfying = _rate(satisfied, clicked, 0.0) * for_satisfaction
         self.satisfaction_interval_ = interval(np.nan_to_num(satisfying), for_satisfaction)
-        self._worth = worth
+        self._equivalent_counts = equivalent
         return self
 
     def _evidence(self) -> tuple[Floats, Floats]:
         a = self.attraction_
         s = self.satisfaction_
         relevance = a * s
-        of_attraction, of_satisfaction = self._worth
+        of_attraction, of_satisfaction = self._equivalent_counts
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = s**2 * a * (1 - a) / of_attraction + a**2 * s * (1 - s) / of_satisfaction
             trials = relevance * (1 - relevance) / variance
@@ -348,7 +348,7 @@ def _pass(
     )
 
 
-def _worth(clicked: Floats, expected: Floats) -> list[Floats]:
+def _equivalent_counts(clicked: Floats, expected: Floats) -> list[Floats]:
     """Return the numbers of observed outcomes with the same information as the log."""
     examined = expected[:, 0]
     satisfied = expected[:, 1]

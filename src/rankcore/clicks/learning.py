@@ -136,7 +136,7 @@ def click_pairs(
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pair the places of documents with every other one of the query."""
+    """Pair each place with every other place of the query."""
     one = np.flatnonzero(ones)
     query = np.searchsorted(bounds, one, side="right") - 1
     sizes = np.diff(bounds)[query]

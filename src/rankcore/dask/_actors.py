@@ -19,7 +19,7 @@ class WorkerLost(RuntimeError):
 
 
 class Actors:
-    """One actor on each worker with shards, made of these.
+    """One actor on each worker, made from the worker's shards.
 
     Calls of an actor take milliseconds less than tasks. Dask does not make an actor again whose
     worker is lost: then `WorkerLost` is raised, and new ones are made of the shards, which Dask
@@ -77,7 +77,7 @@ class Actors:
         self._client.cancel(self._futures)
 
     def _started(self, future: Any, address: str) -> Any:
-        """Wait for an actor, which would never be made if its worker was lost before."""
+        """Wait for an actor; raise `WorkerLost` if its worker was lost before."""
         while True:
             try:
                 return future.result(timeout=LOOK)

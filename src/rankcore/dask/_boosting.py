@@ -51,7 +51,7 @@ MAX_LOST = 10
 
 
 class SurvivingRounds:
-    """Rounds on actors, which go on if a worker is lost. A context manager.
+    """Rounds on actors, which continue if a worker is lost. A context manager.
 
     The shards of a lost worker are loaded again, with the scores of the model of all rounds that
     ended, and the round is repeated.
@@ -69,9 +69,9 @@ class SurvivingRounds:
         self._release()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the figures of each round, until none improves the model."""
-        while not self._rounds.done and (figures := self._round()) is not None:
-            yield figures
+        """Yield the statistics of each round, until none improves the model."""
+        while not self._rounds.done and (statistics := self._round()) is not None:
+            yield statistics
 
     def go_back(self, model: Any) -> None:
         """Replace the model by that of the best round, after the last one."""

@@ -94,7 +94,7 @@ class Shards:
             release(tasks)
 
     def stream(self, function: Any) -> Iterator[Any]:
-        """Yield ``function(shard)`` of each as they end, to be added."""
+        """Yield ``function(shard)`` for each shard, in the order in which they end."""
         tasks = self._submit(function, (), {})
         try:
             for future, found in as_completed(tasks, with_results=True):

@@ -55,7 +55,7 @@ def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> A
 
 
 def boundary(file: BinaryIO, at: int, size: int) -> int:
-    """Start of the first query (for rows without queries, line) at or after a byte."""
+    """Return the start of the first query, or line without queries, at or after a byte."""
     if at <= 0 or at >= size:
         return max(0, min(at, size))
     file.seek(at - 1)

@@ -555,7 +555,7 @@ def common_order(orders: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def join_ids(queries: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join query ids, which are of one kind but in files, where all are texts."""
+    """Join query ids of one kind; if some are of files, all are texts."""
     if any(one.dtype.kind == "U" for one in queries):
         return np.concatenate([one.astype(str) for one in queries])
     return joined(queries, "qid")

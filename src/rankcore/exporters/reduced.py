@@ -79,7 +79,7 @@ class Forest:
 
     @property
     def knows_missing(self) -> bool:
-        """Whether NaN was learned or is imputed, and is scored otherwise than 0.
+        """Whether NaN was learned or is imputed, and is scored differently from 0.
 
         Without NaN in training, NaN goes left at every node.
         """

@@ -50,7 +50,7 @@ class Credited(ABC):
         return np.ones(1)
 
     def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Credit of each ranking for the clicks on a list.
+        """Compute the credit of each ranking for the clicks on a list.
 
         Parameters
         ----------

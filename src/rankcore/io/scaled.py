@@ -59,7 +59,7 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
 def describe_scaled(
     pipeline: Any, *, fitted: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return facts and arrays of the scaler before a learner, and the names of both steps."""
+    """Return metadata and arrays of the scaler before a learner, and the names of both steps."""
     (_, scaler), (_, learner) = pipeline.steps
     facts: dict[str, Any] = {
         "class": type(scaler).__name__,

@@ -128,7 +128,7 @@ class Comparison(Tabular):
         return self._defined(contrast)[0]
 
     def query_frame(self, contrast: int = 0) -> DataFrame:
-        """Convert the values of a contrast to a pandas DataFrame, the greatest losses first.
+        """Convert the values of a contrast to a pandas DataFrame, the largest losses first.
 
         Parameters
         ----------

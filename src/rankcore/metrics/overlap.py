@@ -230,7 +230,7 @@ def _overlaps(queries: Queries, scores: list[Floats], p: float, ties: str) -> Fl
     )
 
     def count(items: NDArray[np.bool_], start: Ints, stop: Ints) -> Ints:
-        """Count the items at each depth that start <= depth <= stop holds for."""
+        """Count, at each depth, the items with start <= depth <= stop."""
         items = items & (start <= stop)
         base = starts[query[items]] - 1
         change = np.bincount(base + start[items], minlength=n_depths + 1)

@@ -1,4 +1,4 @@
-"""The measures: what each is called, what it takes, and the function that computes it.
+"""The measures: their names, their parameters, and the functions that compute them.
 
 A new measure of the documents of a query is a function in a kernel, of the form `value_t` of
 ``_ext/_query.pxd``, and an entry of `MEASURES`.

@@ -1,4 +1,4 @@
-"""Measures of ordered labels row by row, of which tests compare the differences."""
+"""Measures of ordered labels for each row, for tests of their differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an online learner of ordered labels knows besides its model: its passes and loss curve."""
+"""Passes and loss curve of an online learner of ordered labels, besides its model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OnlineRecord(LearnerState):
 
 
 def described(record: OnlineRecord) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the facts and arrays of a spec for `restored`."""
+    """Return the metadata and arrays of a spec for `restored`."""
     arrays: dict[str, NDArray[Any]] = record.model.saved()
     arrays["curve"] = np.array(record.curve, dtype=np.int64).reshape(-1, 2)
     arrays["log"] = np.array(record.log, dtype=np.int64).reshape(-1, 3)

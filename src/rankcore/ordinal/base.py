@@ -216,7 +216,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         return Scoring(self._form, dict(parts), self._scoring_facts())
 
     def _scoring_facts(self) -> dict[str, str | int]:
-        """Return the facts of the form of the scores."""
+        """Return the metadata of the scoring form."""
         return {}
 
     def _restore(self, spec: ModelSpec) -> None:

@@ -164,7 +164,7 @@ def mixed(states: list[OnlineRecord], shares: np.ndarray, base: OnlineRecord) ->
     merged = states[0].model.mixed([state.model for state in states], shares, base.model)
     if not merged.is_finite():
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
-    log = [list(figures) for figures in base.log]
+    log = [list(statistics) for statistics in base.log]
     return OnlineRecord(
         model=merged,
         settings=merged.settings,

@@ -1,4 +1,4 @@
-"""What learners of ordered labels do with common parameters."""
+"""Common parameters of learners of ordered labels."""
 
 from __future__ import annotations
 

@@ -368,7 +368,7 @@ class PythonScoreRule(RuleLearner):
 
     @abstractmethod
     def scores(self, x: Floats) -> ArrayLike:
-        """Score of each rank for a row, by the current arrays.
+        """Compute the score of each rank for a row, by the current arrays.
 
         Parameters
         ----------

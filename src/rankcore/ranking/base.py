@@ -60,8 +60,8 @@ class ModelState(LearnerState):
 class Ranker(SerializableMixin, BaseEstimator):
     """Base class of rankers, which score rows to order those of each query. Not public.
 
-    Subclasses provide ``_fit``, ``_scores``, ``_figures`` (names of the figures in the log) and,
-    once fitted, ``_state`` and ``_largest_query``: the number of rows of the largest training
+    Subclasses provide ``_fit``, ``_scores``, ``_statistics`` (names of the statistics in the log)
+    and, once fitted, ``_state`` and ``_largest_query``: the number of rows of the largest training
     query, 0 if none were given.
     """
 
@@ -70,7 +70,7 @@ class Ranker(SerializableMixin, BaseEstimator):
     classes: ArrayLike | None
     early_stopping_rounds: int | None
     eval_metric: Any
-    _figures: tuple[str, ...]
+    _statistics: tuple[str, ...]
     _allows_nan = False
     _largest_query: int
 
@@ -460,5 +460,5 @@ class Ranker(SerializableMixin, BaseEstimator):
     @property
     @consistent_read
     def history_(self) -> dict[str, list[Any]]:
-        """Figures of each pass, round or step, and measures of held-out rows."""
-        return self._fitted_state().history(self._figures)
+        """Statistics of each pass, round or step, and measures of held-out rows."""
+        return self._fitted_state().history(self._statistics)

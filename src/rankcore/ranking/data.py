@@ -1,4 +1,4 @@
-"""What a ranker's fit is given, and its rows grouped by query."""
+"""Arguments of a ranker's fit, and its rows grouped by query."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from rankcore.ranking.base import Ranker
 from rankcore.ranking.data import RankingData, ranking_source
 from rankcore.ranking.perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking.perceptron_training import (
-    FIGURES,
+    STATISTICS,
     PairwiseLearner,
     bind_pairs,
     pairing_of,
@@ -213,7 +213,7 @@ class PairwisePerceptron(Ranker):
         ],
     )
 
-    _figures = FIGURES
+    _statistics = STATISTICS
     # Computation of scores: a name of `kernels.WAYS`, or the cheapest for each query.
     _solver = "auto"
     # Whether a fit can read rows in windows.
@@ -380,7 +380,7 @@ class PairwisePerceptron(Ranker):
             fitted, state = copy(self), self._state.working_copy()
             fitted._state = state
         state.forget_after(fitted.__dict__.pop("best_iteration_", None))
-        state.stream([0] * len(FIGURES))
+        state.stream([0] * len(STATISTICS))
         state.log[-1][4] += skipped
         fitted._largest_query = max(fitted._largest_query, largest)
         parts: Iterable[tuple[int, int]] = [(0, pairing.n_pairs.size)]

@@ -44,12 +44,12 @@ class PairwiseState(LearnerState):
         """Return a copy to learn in."""
         made = copy(self)
         made.model = self.model.copy()
-        made.log = [list(figures) for figures in self.log]
+        made.log = [list(statistics) for statistics in self.log]
         made.validation = {name: list(values) for name, values in self.validation.items()}
         return made
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the facts and arrays of a spec for `restored`."""
+        """Return the metadata and arrays of a spec for `restored`."""
         arrays: dict[str, NDArray[Any]] = self.model.saved()
         arrays["log"] = np.array(self.log, dtype=np.int64).reshape(-1, 5)
         return {

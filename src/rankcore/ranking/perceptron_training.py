@@ -31,8 +31,8 @@ from rankcore.ranking.pairs import (
 from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.standardizing import moments_of_fit, scale_by
 
-# Logged figures of each pass.
-FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
+# Logged statistics of each pass.
+STATISTICS = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 # Pairs to visit, or equivalent work, between checks for signals: some milliseconds.
 BUDGET = 500_000
 # Maximum number of documents of a Gram matrix (128 MiB).
@@ -96,7 +96,7 @@ class PairwiseLearner(Learner):
         """Implement `Learner.open`."""
         log = self.fitted._state.log
         if number > len(log):
-            log.append([0] * len(FIGURES))
+            log.append([0] * len(STATISTICS))
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """Implement `Learner.learn`."""
@@ -175,7 +175,7 @@ def run_pass(
     quality: Callable[[Any], float] | None,
     passes: tuple[int, int] = (1, 1),
 ) -> None:
-    """Visit queries of a pairing in the order of ``sequence``, and log figures in the model.
+    """Visit queries of a pairing in the order of ``sequence``, and log statistics in the model.
 
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
     scores or qualities are not finite, or hypotheses require more than ``memory_limit``.

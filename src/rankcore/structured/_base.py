@@ -47,7 +47,7 @@ class StructuredState(LearnerState):
 
     def copy(self) -> Self:
         """Copy the state to continue from it."""
-        log = [list(figures) for figures in self.log]
+        log = [list(statistics) for statistics in self.log]
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)
 
 

@@ -172,7 +172,7 @@ def _labels(rows: Rows) -> Any:
 
 
 def _chunks(rows: Rows, n_rows: int, classes: Any) -> Iterator[Chunk]:
-    """Yield rows of files in order, in chunks of at least so many, of whole queries."""
+    """Yield rows of files in order, in chunks of whole queries with at least ``n_rows`` rows."""
     import numpy as np
 
     from rankcore._core.kernels import as_matrix

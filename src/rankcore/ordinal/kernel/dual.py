@@ -1,4 +1,4 @@
-"""What learners in dual form have in common: kernel, budget, support vectors, scoring by blocks."""
+"""Shared functions of learners in dual form: kernel, budget, support vectors, scores by blocks."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class RankSVMCV(Ranker):
     )
 
     early_stopping_rounds = None
-    _figures = ()
+    _statistics = ()
 
     _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
@@ -297,7 +297,7 @@ class RankSVMCV(Ranker):
 
     @property
     def history_(self) -> dict[str, list[Any]]:
-        """Figures of the steps of the fit to all queries."""
+        """Statistics of the steps of the fit to all queries."""
         return self._fitted().history_
 
     def _fitted(self) -> RankSVM:

@@ -50,7 +50,7 @@ from rankcore.ranking.svm.newton import NewtonLearner, Solution, Step
 from rankcore.ranking.validation import Validation
 
 # Figures of each step.
-FIGURES = ("objective", "gap", "gradient_norm", "products")
+STATISTICS = ("objective", "gap", "gradient_norm", "products")
 # What the parameters accept, `RankSVMCV`'s too.
 CONSTRAINTS: Constraints = {
     "C": Real(0, 1e100, closed="right"),
@@ -206,7 +206,7 @@ class RankSVM(Ranker):
         instances=lambda: [RankSVM(random_state=0), RankSVM(kernel="poly", random_state=0)],
     )
 
-    _figures = FIGURES
+    _statistics = STATISTICS
     early_stopping_rounds = None
 
     _constraints: ClassVar[Constraints] = CONSTRAINTS
@@ -348,7 +348,7 @@ class RankSVM(Ranker):
             "n_iter": self.n_iter_,
             "kernel": state.model.facts(),
         }
-        logged = {"log": log_array(state.log, FIGURES), **validation_arrays(state.validation)}
+        logged = {"log": log_array(state.log, STATISTICS), **validation_arrays(state.validation)}
         return facts, state.model.to_arrays() | logged
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
@@ -356,7 +356,7 @@ class RankSVM(Ranker):
 
     def _restore(self, spec: ModelSpec) -> None:
         facts, n_features = spec.facts, check_n_features(spec.n_features)
-        log = restored_log(spec, FIGURES)
+        log = restored_log(spec, STATISTICS)
         objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
         if not isinstance(steps, int) or not 0 <= steps <= MOST_COUNTED:
             raise ValueError(f"n_iter of the model must be a number of steps; got {steps!r}")
@@ -413,7 +413,7 @@ class RankSVM(Ranker):
 
 
 def column_factors(source: MemoryRows, learner: Any) -> Floats | None:
-    """Return what features are multiplied by; None for features as given.
+    """Return the factors of features; None for features as given.
 
     Then it warns if some of them dominate kernel values, or need far smaller weights than others.
     """

@@ -90,7 +90,7 @@ class _Gap:
 
     @property
     def share(self) -> float:
-        """The gap as a share of the objective; 0 if the losses underflow."""
+        """The gap as a fraction of the objective; 0 if the losses underflow."""
         return self.gap / self.objective if self.gap > 0.0 else 0.0
 
 
