@@ -206,7 +206,7 @@ def test_half_life_rejects_numbers_out_of_range(learner, half_life):
 @pytest.mark.parametrize("half_life", [True, "long", [3]])
 def test_half_life_rejects_other_types(learner, half_life):
     X, y = stream()
-    with pytest.raises((TypeError, ValueError), match="half_life must be .*; found"):
+    with pytest.raises((TypeError, ValueError), match="half_life must be .*; got"):
         clone(learner).set_params(half_life=half_life).fit(X, y)
 
 
@@ -215,7 +215,7 @@ def test_half_life_requires_an_average(learner):
     X, y = stream()
     average = averaging(learner)
     learner = clone(learner).set_params(**{average: False, "half_life": 10})
-    with pytest.raises(ValueError, match=f"half_life .* requires {average}=True; found"):
+    with pytest.raises(ValueError, match=f"half_life .* requires {average}=True; got"):
         learner.fit(X, y)
 
 

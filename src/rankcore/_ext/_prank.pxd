@@ -49,8 +49,8 @@ cdef inline int32_t move_thresholds(
 
     ``step_sums`` (lazy average, t examples before this one), ``moved`` (the steps, added up) and
     ``real_sums`` (lazy average, examples of the weight ``past`` before this one) may be NULL. The
-    order is preserved: of two equal thresholds both move alike if either approaches the other, since a
-    sum rounds alike for both, and two that differ approach by one step at most.
+    order is preserved: of two equal thresholds both move alike if either approaches the other,
+    since a sum rounds alike for both, and two that differ approach by one step at most.
     """
     cdef int32_t r, step, change = 0
     cdef double low, high

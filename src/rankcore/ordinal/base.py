@@ -166,7 +166,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         if half_life is not None and not getattr(self, average):
             raise ValueError(
                 f"{type(self).__name__}: half_life is that of the average, and requires "
-                f"{average}=True; found half_life={half_life!r} and {average}=False"
+                f"{average}=True; got half_life={half_life!r} and {average}=False"
             )
 
     # ---------------------------------------------------------------- hooks of a subclass
