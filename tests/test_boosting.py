@@ -333,7 +333,7 @@ def test_after_an_exact_step_the_stump_has_no_edge_left():
     assert plus - minus == pytest.approx(0, abs=1e-12)
 
 
-def test_potentials_of_graded_labels_by_hand():
+def test_potentials_of_graded_labels_equal_those_by_hand():
     from rankcore._ext.pair_weights import LabelWeights
 
     scores = np.array([0.5, 0, 1])

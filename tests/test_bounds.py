@@ -33,7 +33,7 @@ from reference import pair_loss as plain
         (2, 1, 1, 100_000, 0.05, 0.029168),
     ],
 )
-def test_kernel_bounds_by_hand(radius, norm, rho, m, delta, value):
+def test_kernel_bounds_equal_those_by_hand(radius, norm, rho, m, delta, value):
     assert kernel_margin_bound(0.0, radius, norm, rho, m, delta) == pytest.approx(value, abs=5e-7)
     assert kernel_margin_bound(0.25, radius, norm, rho, m, delta) == pytest.approx(
         0.25 + value, abs=5e-7
@@ -45,7 +45,7 @@ def test_kernel_bounds_by_hand(radius, norm, rho, m, delta, value):
         assert svm_bound(1.5, radius, norm, m, delta) == pytest.approx(1.5 + value, abs=5e-7)
 
 
-def test_the_four_kinds_of_rademacher_bound_by_hand():
+def test_the_four_kinds_of_rademacher_bound_equal_those_by_hand():
     given = (0.1, 0.01, 0.02, 0.5, 1000, 0.05)
     # (2 / .5) * .03 = .12; log 20 = 2.995732, log 40 = 3.688879, log log2 4 = .693147.
     assert rademacher_margin_bound(*given) == pytest.approx(0.22 + (2.995732 / 2000) ** 0.5)
@@ -61,7 +61,7 @@ def test_the_four_kinds_of_rademacher_bound_by_hand():
     assert ensemble_margin_bound(*given) == rademacher_margin_bound(*given)
 
 
-def test_mistake_and_training_bounds_by_hand():
+def test_mistake_and_training_bounds_equal_those_by_hand():
     assert pairwise_mistake_bound(3.0, 0.5) == 36.0
     assert prank_mistake_bound(5, 2.0, 0.5) == 68.0
     assert prank_mistake_bound(5, 2.0, 0.5, threshold_scale=3.0) == 100.0

@@ -135,7 +135,7 @@ def test_sets_grow_towards_the_more_probable_rank(counts):
     assert_allclose(before_each(p[None])[0], plain_before(p), rtol=1e-12, atol=0)
 
 
-def test_conformal_quantile_has_values_by_hand():
+def test_conformal_quantiles_equal_those_by_hand():
     scores = np.arange(1.0, 20)[::-1]
     assert conformal_quantile(scores, 0.9) == 18  # the 18th of 19: 20 * .9
     assert conformal_quantile(scores, 0.95) == 19

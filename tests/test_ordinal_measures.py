@@ -41,7 +41,7 @@ def predictions(draw):
     return y, predicted, weights
 
 
-def test_measures_have_values_by_hand():
+def test_measures_equal_those_by_hand():
     y, predicted = [1, 1, 1, 2, 3], [1, 2, 1, 2, 1]
     assert rank_loss(y, predicted) == 3 / 5
     assert macro_rank_loss(y, predicted) == (1 / 3 + 0 + 2) / 3

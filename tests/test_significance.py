@@ -82,7 +82,7 @@ def test_constant_differences_and_single_queries_have_p_values():
     assert alone.p_value == 1
 
 
-def test_holm_by_hand():
+def test_holm_corrections_equal_those_by_hand():
     # Four p-values, ascending .01, .02, .03, .04, times 4, 3, 2, 1, never descending.
     assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.9, 0.6]) == [1.0, 1.0]

@@ -155,7 +155,7 @@ def test_stream_learns_the_table_about_as_well_as_standardised_rows(learner):
 
 
 @walk(LINEAR)
-def test_stream_goes_on_from_the_units_of_a_fit(learner, tmp_path):
+def test_stream_continues_from_the_units_of_a_fit(learner, tmp_path):
     X, y = table()
     model = fitted(learner, X[:100], y[:100])
     rc.save(model, tmp_path / "model.rankcore")

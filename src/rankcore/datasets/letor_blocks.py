@@ -80,7 +80,7 @@ class QueryRun(NamedTuple):
 
 
 class _BlockStats(NamedTuple):
-    """What the kernel returns about a block, besides the arrays."""
+    """Statistics of a block, which the kernel returns besides the arrays."""
 
     n_rows: int
     n_values: int

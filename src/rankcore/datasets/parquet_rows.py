@@ -134,7 +134,7 @@ class ParquetRows(FileRows):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As `FileRows.settings`."""
+        """Settings that determine the rows; see `FileRows.settings`."""
         columns = {"label": self.label, "qid": self.qid, "features": self.columns}
         return {"zero_based": False, "dtype": self.dtype.name, "columns": columns}
 

@@ -67,7 +67,7 @@ class ScaledRows(RowBlocks):
 
     @property
     def has_stats(self) -> bool:  # type: ignore[override]
-        """As `RowBlocks.has_stats`."""
+        """Whether the statistics of the rows before scaling are known."""
         return self._blocks.has_stats
 
     def stats(self) -> DatasetStats:

@@ -45,7 +45,7 @@ class TextRows(FileRows):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As `FileRows.settings`."""
+        """Settings that determine the rows; see `FileRows.settings`."""
         return {"zero_based": self.options.zero_based, "dtype": self.dtype.name, "columns": None}
 
     def pieces(self) -> Iterator[Piece]:

@@ -39,7 +39,7 @@ extern "C" {
 /* Codes in place of a number of documents, and limits. */
 enum {
     RC_INTERLEAVE_BAD = -1,         /* the number of rankings or the length is out of range */
-    RC_INTERLEAVE_MAX_RANKINGS = 64 /* at most */
+    RC_INTERLEAVE_MAX_RANKINGS = 64 /* maximum number of rankings */
 };
 
 /* Credit of a ranker for a click, by its place of the document. */

@@ -66,7 +66,7 @@ typedef struct rc_tiles_ {
     int64_t ends[RC_TILE_TREES_];                /* nodes up to and including a tree */
     int64_t n_trees;
     int64_t first_node; /* of all trees */
-    int32_t n_sums;     /* to which a leaf adds a value each, as in rc_trees_sums_ */
+    int32_t n_sums;     /* a leaf has a value for each, see rc_trees_sums_ */
     int32_t width;      /* n_sums, or the multiple of 4 above it if there are several */
     int32_t columns[RC_TILE_COLUMNS_];
     int32_t places[RC_TILE_PLACES_]; /* of columns in the tile, if there are no more */

@@ -127,7 +127,10 @@ class KernelModel:
         """Restore from metadata and arrays of a model file; ValueError if they are invalid."""
         kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
         if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
-            raise ValueError("the parameters of the kernel are invalid")
+            raise ValueError(
+                "the kernel must have finite gamma and coef0, and degree >= 1; got "
+                f"gamma={kernel.gamma}, coef0={kernel.coef0} and degree={kernel.degree}"
+            )
         support, coefficients = read_fields(arrays, FIELDS).values()
         n = support.size
         if (support < 0).any():
