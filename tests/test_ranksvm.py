@@ -545,7 +545,7 @@ def test_overflow_and_missing_attributes_are_errors():
         with pytest.raises(ValueError, match="scale X"):
             rc.RankSVM(kernel=kernel).fit(X * 1e160, y, qid=qid)
     # Infinity is noticed where it arises, as much as NaN.
-    with pytest.raises(ValueError, match="variance of X; it overflowed"):
+    with pytest.raises(ValueError, match="variance of X, which overflowed"):
         rc.RankSVM(kernel="rbf").fit(X * 1e160, y, qid=qid)
     with pytest.raises(ValueError, match="kernel values must be finite"):
         rc.RankSVM(kernel="poly", gamma=1.0).fit(np.abs(X) * 1e120, y, qid=qid)

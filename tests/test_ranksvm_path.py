@@ -155,7 +155,7 @@ def test_an_interrupt_leaves_the_choice_as_it_was():
 
 
 def test_paths_reject_wrong_arguments():
-    with pytest.raises(TypeError, match="pass the values of C as Cs"):
+    with pytest.raises(TypeError, match="requires the values of C as Cs; got C"):
         rc.ranksvm_path(X, Y, qid=QID, C=1.0)
     with pytest.raises(ValueError, match="requires eval_set"):
         rc.ranksvm_path(X, Y, qid=QID, early_stopping_rounds=2)
