@@ -173,7 +173,7 @@ def test_invalid_arguments_are_named(monkeypatch):
         DriftMonitor(rc.PRank(), At(), action="stop").partial_fit(X, y, RANKS)
     with pytest.raises(ValueError, match="keep must be an integer >= 1"):
         DriftMonitor(rc.PRank(), At(), keep=0).partial_fit(X, y, RANKS)
-    with pytest.raises(ValueError, match="estimator must be a learner; found None"):
+    with pytest.raises(ValueError, match="estimator must be a learner; got None"):
         DriftMonitor(None, At()).partial_fit(X, y, RANKS)
     for learner in (rc.PairwisePerceptron(), rc.OrdinalBoost()):
         found = f"labels with partial_fit; found {type(learner).__name__}: use PRank"

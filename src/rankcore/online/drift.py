@@ -139,7 +139,7 @@ class DriftMonitor(StreamWrapper):
         check_count(self.keep, "keep")
         if self.action not in ("restart", "warn") and not callable(self.action):
             raise ValueError(
-                'action must be "restart", "warn" or a function of this estimator; found '
+                'action must be "restart", "warn" or a function of this estimator; got '
                 f"{self.action!r}"
             )
         if "estimator_" not in vars(self):
