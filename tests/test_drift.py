@@ -176,7 +176,7 @@ def test_invalid_arguments_are_named(monkeypatch):
     with pytest.raises(ValueError, match="estimator must be a learner; got None"):
         DriftMonitor(None, At()).partial_fit(X, y, RANKS)
     for learner in (rc.PairwisePerceptron(), rc.OrdinalBoost()):
-        found = f"labels with partial_fit; found {type(learner).__name__}: use PRank"
+        found = f"labels with partial_fit; got {type(learner).__name__}: use PRank"
         with pytest.raises(TypeError, match=found):
             DriftMonitor(learner, At()).partial_fit(X, y)
     with pytest.raises(AttributeError):

@@ -63,7 +63,7 @@ def test_one_text_is_a_row_in_any_form(fitted):
         assert why.distances == pytest.approx(score - fitted[-1].thresholds_)
         counts = fitted[0].transform(TEXTS[:1]).toarray()[0]
         assert why.values.tolist() == ["present" if one else "absent" for one in counts]
-    with pytest.raises(ValueError, match="x must be one row; found 3"):
+    with pytest.raises(ValueError, match="x must be one row; got 3"):
         rank(fitted, TEXTS[:3])
 
 

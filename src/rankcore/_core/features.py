@@ -77,7 +77,7 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
     if len(found) != learner.n_features_in_:
         steps = " and ".join(type(step).__name__ for step in front)
         raise TypeError(
-            f"{steps} must keep columns apart for an explanation; found {len(found)} columns by "
+            f"{steps} must keep columns apart for an explanation; got {len(found)} columns by "
             f"what they declare, and {learner.n_features_in_} in the learner"
         )
     mask, known = getattr(learner, "is_categorical_", None), getattr(learner, "categories_", None)

@@ -119,7 +119,7 @@ class StreamWrapper(BaseEstimator):
             if isinstance(learner, Ranker) or not hasattr(learner, "partial_fit"):
                 raise TypeError(
                     f"{type(self).__name__}: estimator must be a learner of ordered labels with "
-                    f"partial_fit; found {type(learner).__name__}: use PRank or another online "
+                    f"partial_fit; got {type(learner).__name__}: use PRank or another online "
                     "learner"
                 )
         learn_chunk(learner, X, y, classes, sample_weight)
