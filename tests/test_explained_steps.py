@@ -468,7 +468,7 @@ def test_given_names_are_those_of_the_input_in_its_order():
     why = rc.explain.rank(model, WHOLE.to_numpy()[4], feature_names=names)
     assert why.feature_names == names
     assert why.values.tolist() == WHOLE.iloc[4].tolist()
-    with pytest.raises(ValueError, match="one name for each of 3 features; found 2"):
+    with pytest.raises(ValueError, match="one name for each of 3 features; got 2"):
         rc.explain.rank(model, WHOLE.to_numpy()[4], feature_names=names[:2])
 
 

@@ -518,7 +518,7 @@ def test_rows_of_a_cache_are_not_copied(tmp_path):
             ValueError,
             r"Nystroem\(\), RankSVM\(\)\) for documents .* PRank\(\) instead .* ordered labels",
         ),
-        ({"kernel": "precomputed"}, ValueError, "must be square; found 60 rows and 4 columns"),
+        ({"kernel": "precomputed"}, ValueError, "must be square; got 60 rows and 4 columns"),
         ({"kernel": lambda a, b: np.zeros(3)}, ValueError, "must return"),
         ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "not an inner product"),
         ({"kernel": euclidean_distances}, ValueError, "negative eigenvalues"),

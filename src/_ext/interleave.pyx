@@ -124,10 +124,10 @@ def n_room(const int64_t[::1] offsets not None):
     cdef rc_rankings R
     cdef int64_t r
     if offsets.shape[0] < 2:
-        raise ValueError(f"offsets must have two entries or more; found {offsets.shape[0]}")
+        raise ValueError(f"offsets must have two entries or more; got {offsets.shape[0]}")
     for r in range(offsets.shape[0] - 1):
         if offsets[r] > offsets[r + 1]:
-            raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
+            raise ValueError(f"offsets must ascend; got {offsets[r]} before {offsets[r + 1]}")
     R.offsets = &offsets[0]
     R.n_rankings = <int32_t> (offsets.shape[0] - 1)
     return rc_interleave_room(&R)

@@ -655,7 +655,7 @@ cdef class OnlineModel:
         """Raise ValueError if the weight of examples in averages is not possible."""
         if self.forgets and not 0 <= self[PAST][0] <= RC_MOST_PAST_:
             raise ValueError(
-                f"the array {PAST} must be from 0 to {RC_MOST_PAST_:.3g}; found {self[PAST][0]}"
+                f"the array {PAST} must be from 0 to {RC_MOST_PAST_:.3g}; got {self[PAST][0]}"
             )
 
     def check_units(self):

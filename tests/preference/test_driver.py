@@ -452,7 +452,7 @@ def test_refused_pair_at_the_edge_of_the_top_does_not_cost_more():
 
 def test_orders_from_one_on_are_an_error_that_shows_the_answer():
     judge = Order(lambda items: [1 + k for k in np.argsort(items).tolist()], k=5)
-    with pytest.raises(PreferenceError, match=r"integers from 0 to 4; found \["):
+    with pytest.raises(PreferenceError, match=r"integers from 0 to 4; got \["):
         PreferenceRanker(judge, max_calls=50, retry=1, random_state=0).rank(ITEMS)
 
 
@@ -787,11 +787,11 @@ def test_killed_runs_repeat_at_most_the_calls_in_progress(method, tmp_path):
 @pytest.mark.parametrize(
     ("change", "required"),
     [
-        ("degree = 7.0", r"the degree must be in \[0, 1\]; found 7.0"),
-        ("degree = 'yes'", "found 'yes'"),
-        ("shown = '[1, 2]'", r"must be a list of strings; found '\[1, 2\]'"),
+        ("degree = 7.0", r"the degree must be in \[0, 1\]; got 7.0"),
+        ("degree = 'yes'", "got 'yes'"),
+        ("shown = '[1, 2]'", r"must be a list of strings; got '\[1, 2\]'"),
         ("shown = 'x'", "must be JSON"),
-        ("request = 'x'", "the request must be an integer; found 'x'"),
+        ("request = 'x'", "the request must be an integer; got 'x'"),
         ("degree = null, answer = '\"x\"'", "a number or a list of positions"),
     ],
 )

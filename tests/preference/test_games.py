@@ -291,14 +291,14 @@ WHOLE = gzip.compress(ARENA.encode() * 100)
         ("log.csv.gz", WHOLE[:-6], OSError, "is not a whole gzip file"),
         ("log.csv.gz", WHOLE[:60] + b"??" + WHOLE[62:], OSError, "is not a whole gzip file"),
         ("log.csv.gz", ARENA.encode(), OSError, "is not a whole gzip file"),
-        ("log.csv.gz", b"", ValueError, "a column 'model_a' is required; found none"),
+        ("log.csv.gz", b"", ValueError, "a column 'model_a' is required; got none"),
         ("log.csv", "winner,loser\nMüller,y\n".encode("latin-1"), ValueError, "text in UTF-8"),
         ("log.csv", ARENA.encode("utf-16"), ValueError, "text in UTF-8"),
         ("log.jsonl", b'{"winner": "\xff"}', ValueError, "text in UTF-8"),
-        ("log.csv", b"winner,loser\nx,y,z\n", ValueError, "line 2: at most 2 fields.*found 3"),
-        ("log.jsonl", b'{"winner": 1}\n[3]\n', ValueError, r"line 2: .* object; found \[3\]"),
-        ("log.jsonl", b'{"winner": 1}\n"x"\n', ValueError, "line 2: .* object; found 'x'"),
-        ("log.json", b'[{"winner": 1}, null]', ValueError, "must be an object; found None"),
+        ("log.csv", b"winner,loser\nx,y,z\n", ValueError, "line 2: at most 2 fields.*got 3"),
+        ("log.jsonl", b'{"winner": 1}\n[3]\n', ValueError, r"line 2: .* object; got \[3\]"),
+        ("log.jsonl", b'{"winner": 1}\n"x"\n', ValueError, "line 2: .* object; got 'x'"),
+        ("log.json", b'[{"winner": 1}, null]', ValueError, "must be an object; got None"),
         ("log.json", b'{\n"winner": 1}', ValueError, "line 1: .*an array of objects, or an object"),
     ],
 )
@@ -324,25 +324,25 @@ def test_degrees_require_the_loser():
 @pytest.mark.parametrize(
     ("text", "params", "what"),
     [
-        ("a,b\n", {}, "a column 'model_a' is required; found a, b"),
-        ("model_a,model_b,winner\nx,y,z\n", {}, "row 1: .* one of the two items; found 'z'"),
+        ("a,b\n", {}, "a column 'model_a' is required; got a, b"),
+        ("model_a,model_b,winner\nx,y,z\n", {}, "row 1: .* one of the two items; got 'z'"),
         ("winner,loser\nx,y\n", {"weight": "w"}, "a column 'w' is required"),
         (
             "winner,loser,w\nx,y,many\n",
             {"weight": "w"},
-            r"w must be >= 0 and finite; found 'many' in row 1",
+            r"w must be >= 0 and finite; got 'many' in row 1",
         ),
-        ("winner,loser,w\nx,y,2\ny,x,-1\n", {"weight": "w"}, r"w must be .*; found '-1' in row 2"),
+        ("winner,loser,w\nx,y,2\ny,x,-1\n", {"weight": "w"}, r"w must be .*; got '-1' in row 2"),
         (
             "winner,loser,d\nx,y,nan\n",
             {"degree": "d"},
-            r"d must be in \[0, 1\]; found 'nan' in row 1",
+            r"d must be in \[0, 1\]; got 'nan' in row 1",
         ),
-        ("winner,loser,d\nx,y,7\n", {"degree": "d"}, r"d must be .* 1\]; found '7'"),
+        ("winner,loser,d\nx,y,7\n", {"degree": "d"}, r"d must be .* 1\]; got '7'"),
         (
             "model_a,model_b,winner,c\nx,y,tie,inf\n",
             {"covariates": ["c"]},
-            r"c must be finite; found 'inf'",
+            r"c must be finite; got 'inf'",
         ),
         ("winner,winner\nx,y\n", {}, "names of columns must differ"),
         ("winner,loser\n'x\n", {"covariates": ["z"]}, "a column 'z_a' is required"),
@@ -355,7 +355,7 @@ def test_wrong_logs_are_rejected(text, params, what):
 
 def test_groups_without_comparisons_between_them():
     winners, losers = ["a", "b", "x"], ["b", "c", "y"]
-    with pytest.raises(ValueError, match=r"found 2 groups .* such as those of 'a' and 'x'"):
+    with pytest.raises(ValueError, match=r"got 2 groups .* such as those of 'a' and 'x'"):
         rate(winners, losers)
     found = rate(winners, losers, disconnected="prior")
     assert found.components.tolist() == [0, 0, 0, 1, 1]
@@ -369,9 +369,9 @@ def test_groups_without_comparisons_between_them():
         ({"winners": [], "losers": []}, "at least one comparison"),
         ({"losers": [2]}, "must have the same length"),
         ({"losers": [1, 3]}, "compared with another one; row 0"),
-        ({"degree": [1.0, 1.5]}, r"degree must be in \[0, 1\]; found 1.5 in row 1"),
-        ({"degree": [np.nan, 1.0]}, "found nan in row 0"),
-        ({"winners": ["a", ""], "losers": ["b", "c"]}, "row 1: ids of items must be .*; found ''"),
+        ({"degree": [1.0, 1.5]}, r"degree must be in \[0, 1\]; got 1.5 in row 1"),
+        ({"degree": [np.nan, 1.0]}, "got nan in row 0"),
+        ({"winners": ["a", ""], "losers": ["b", "c"]}, "row 1: ids of items must be .*; got ''"),
         ({"judge": ["x"]}, "must have the same length"),
         ({"winners": [1.0, np.nan]}, "winners contains NaN in row 1"),
         ({"winners": ["a", None]}, "winners contains None in row 1"),
@@ -455,16 +455,16 @@ def test_the_command_reads_arenas(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "what"),
     [
-        ("", (), "a column 'model_a' is required; found none"),
+        ("", (), "a column 'model_a' is required; got none"),
         ("winner,loser\n", (), "at least one comparison"),
         ("winner,loser,d\na,b,x\n", ("--degree", "d"), "d must be in [0, 1]"),
         (
             "winner,loser,d\na,b,7\n",
             ("--degree", "d"),
-            "d must be in [0, 1]; found '7' in row 1",
+            "d must be in [0, 1]; got '7' in row 1",
         ),
         ('winner,loser\n"a,b\n', (), "line 2"),
-        ("winner,loser\na,b\nc,d\n", (), "found 2 groups without comparisons"),
+        ("winner,loser\na,b\nc,d\n", (), "got 2 groups without comparisons"),
         ("winner,loser\na,b\n", ("--level", "2"), "level must be between 0 and 1"),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_scorer_scores_rows_once(monkeypatch):
     model.predict(X_TEST, qid=QID_TEST)
     quicksort_rank(range(12), model.comparator(X_TEST[:12]), random_state=0)
     assert scored == [len(X_TEST), 12]
-    with pytest.raises(ValueError, match="the preference has 12 items; found 13 items"):
+    with pytest.raises(ValueError, match="the preference has 12 items; got 13 items"):
         quicksort_rank(range(13), model.comparator(X_TEST[:12]))
 
 

@@ -114,9 +114,9 @@ def test_cycles_of_few_items_among_many_are_solved():
 def test_too_many_items_are_rejected():
     rng = np.random.default_rng(0)
     h, labels = random_preference(rng, 12), rng.permutation(12)
-    with pytest.raises(ValueError, match="at most 8 items here; found a query of 12"):
+    with pytest.raises(ValueError, match="at most 8 items here; got a query of 12"):
         ranking_regret("quicksort", h, labels)
-    with pytest.raises(ValueError, match="at most 11 items here; found a query of 12"):
+    with pytest.raises(ValueError, match="at most 11 items here; got a query of 12"):
         ranking_regret("quicksort", np.triu(np.ones((12, 12)), 1), labels)
     targets = np.array([rng.permutation(30) for _ in range(5)])
     with pytest.raises(ValueError, match="at most 12 items that contradict"):

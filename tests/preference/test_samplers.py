@@ -101,16 +101,16 @@ def test_abstentions_skip_a_pair(name):
 @pytest.mark.parametrize(
     ("answers", "answer", "error", "what"),
     [
-        ("degree", 1.5, ValueError, r"a degree in \[0, 1\]; found 1.5"),
-        ("degree", float("nan"), ValueError, "found nan"),
-        ("degree", "yes", TypeError, "a number in .* or a boolean; found 'yes'"),
-        ("best", 4, ValueError, "about 4 items must be integers from 0 to 3; found 4"),
-        ("best", True, ValueError, "integers from 0 to 3; found True"),
-        ("order", [1, 2, 3, 4], ValueError, r"integers from 0 to 3; found \[1, 2, 3, 4\]"),
-        ("order", [0, 0, 1], ValueError, r"none twice; found \[0, 0, 1\]"),
+        ("degree", 1.5, ValueError, r"a degree in \[0, 1\]; got 1.5"),
+        ("degree", float("nan"), ValueError, "got nan"),
+        ("degree", "yes", TypeError, "a number in .* or a boolean; got 'yes'"),
+        ("best", 4, ValueError, "about 4 items must be integers from 0 to 3; got 4"),
+        ("best", True, ValueError, "integers from 0 to 3; got True"),
+        ("order", [1, 2, 3, 4], ValueError, r"integers from 0 to 3; got \[1, 2, 3, 4\]"),
+        ("order", [0, 0, 1], ValueError, r"none twice; got \[0, 0, 1\]"),
         ("order", [], ValueError, "at least one position"),
-        ("order", "0123", TypeError, "a list of positions; found '0123'"),
-        ("order", 2, TypeError, "a list of positions; found 2"),
+        ("order", "0123", TypeError, "a list of positions; got '0123'"),
+        ("order", 2, TypeError, "a list of positions; got 2"),
     ],
 )
 def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, what):
@@ -128,9 +128,9 @@ def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, w
     ("comparison", "what"),
     [
         (Comparison((0,)), "two or more different positions of 5"),
-        (Comparison((0, 0)), r"found \(0, 0\)"),
-        (Comparison((0, 5)), r"found \(0, 5\)"),
-        (Comparison((0, 1), "eve"), "judge must be one of .*; found 'eve'"),
+        (Comparison((0, 0)), r"got \(0, 0\)"),
+        (Comparison((0, 5)), r"got \(0, 5\)"),
+        (Comparison((0, 1), "eve"), "judge must be one of .*; got 'eve'"),
     ],
 )
 def test_wrong_comparisons_are_rejected(comparison, what):

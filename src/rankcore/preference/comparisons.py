@@ -112,20 +112,20 @@ def judge_names(judges: Any) -> tuple[Hashable, ...]:
         return (None,)
     names = tuple(judges)
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"judges must be different names, at least one; found {list(names)}")
+        raise ValueError(f"judges must be different names, at least one; got {list(names)}")
     return names
 
 
 def as_degree(answer: Any, n: int) -> float:
     """Return the degree of an answer about two items."""
     if n != 2:
-        raise ValueError(f"a degree is about two items; found {n}")
+        raise ValueError(f"a degree is about two items; got {n}")
     if isinstance(answer, np.ndarray) and answer.ndim == 0:
         answer = answer.item()
     if not isinstance(answer, Real | np.bool_):
-        raise TypeError(f"an answer must be a number in [0, 1] or a boolean; found {shown(answer)}")
+        raise TypeError(f"an answer must be a number in [0, 1] or a boolean; got {shown(answer)}")
     if not 0 <= float(answer) <= 1:
-        raise ValueError(f"an answer must be a degree in [0, 1]; found {shown(answer)}")
+        raise ValueError(f"an answer must be a degree in [0, 1]; got {shown(answer)}")
     return float(answer)
 
 
@@ -135,11 +135,11 @@ def as_positions(named: Any, n: int, answer: Any) -> list[int]:
     if not whole or not all(0 <= place < n for place in named):
         raise ValueError(
             f"positions in an answer about {n} items must be integers from 0 to {n - 1}; "
-            f"found {shown(answer)}"
+            f"got {shown(answer)}"
         )
     if not len(named) or len(set(named)) < len(named):
         raise ValueError(
-            "an order must have at least one position, and none twice; found " + shown(answer)
+            "an order must have at least one position, and none twice; got " + shown(answer)
         )
     return [int(place) for place in named]
 
@@ -151,11 +151,11 @@ def prior_scores(prior: Any, n: int) -> Floats | None:
     scores = np.asarray(prior)
     if scores.shape != (n,) or scores.dtype.kind not in "biuf":
         raise ValueError(
-            f"prior must be one number for each of {n} items; found {scores.dtype} of shape "
+            f"prior must be one number for each of {n} items; got {scores.dtype} of shape "
             f"{scores.shape}"
         )
     scores = scores.astype(np.float64)
     if not np.isfinite(scores).all():
-        raise ValueError("prior must be finite; found NaN or an infinity")
+        raise ValueError("prior must be finite; got NaN or an infinity")
     scores -= scores.mean()
     return np.asarray(scores / (scores.std() or 1.0))

@@ -312,11 +312,11 @@ class Driver:
                 answers = list(answer)
             except TypeError as error:
                 raise AnswerError(
-                    f"a batch must return a list of answers; found {shown(answer)}"
+                    f"a batch must return a list of answers; got {shown(answer)}"
                 ) from error
             if len(answers) != len(request):
                 raise AnswerError(
-                    f"a batch must answer each of {len(request)} pairs; found {len(answers)} "
+                    f"a batch must answer each of {len(request)} pairs; got {len(answers)} "
                     "answers"
                 )
         good, left, wrong = [], [], None

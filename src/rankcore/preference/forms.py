@@ -43,7 +43,7 @@ class Choice:
 
     def __init__(self, function: Callable[[list[Any]], Any], k: int):
         if not callable(function):
-            raise TypeError(f"{type(self).__name__} needs a function of a list; found {function!r}")
+            raise TypeError(f"{type(self).__name__} needs a function of a list; got {function!r}")
         check_integer(k, "k", 2)
         self.function: Callable[[list[Any]], Any] = function
         self.k: int = int(k)
@@ -107,7 +107,7 @@ class Batch:
 
     def __init__(self, function: Callable[[list[tuple[Any, Any]]], Any], size: int | None = None):
         if not callable(function):
-            raise TypeError(f"Batch requires a function of a list of pairs; found {function!r}")
+            raise TypeError(f"Batch requires a function of a list of pairs; got {function!r}")
         if size is not None:
             check_integer(size, "size", 1)
         self.function = function
@@ -149,18 +149,18 @@ class Judges:
         prices: Mapping[str, float] | None = None,
     ):
         if not isinstance(functions, Mapping) or not functions:
-            raise TypeError(f"Judges requires functions of two items by name; found {functions!r}")
+            raise TypeError(f"Judges requires functions of two items by name; got {functions!r}")
         self.functions = {str(name): function for name, function in functions.items()}
         if len(self.functions) < len(functions):
-            raise ValueError(f"names of Judges must differ as strings; found {list(functions)}")
+            raise ValueError(f"names of Judges must differ as strings; got {list(functions)}")
         if not all(map(callable, self.functions.values())):
-            raise TypeError(f"Judges requires functions of two items by name; found {functions!r}")
+            raise TypeError(f"Judges requires functions of two items by name; got {functions!r}")
         if len({is_async(function) for function in self.functions.values()}) > 1:
             raise TypeError("Judges must all be async, or none of them")
         given = dict.fromkeys(functions, 1.0) if prices is None else prices
         if not isinstance(given, Mapping) or given.keys() != functions.keys():
             raise ValueError(
-                f"prices must be given for each of the judges {list(functions)}; found {prices!r}"
+                f"prices must be given for each of the judges {list(functions)}; got {prices!r}"
             )
         for price in given.values():
             check_real(price, "price of a judge", 0)
@@ -197,7 +197,7 @@ class Indexed:
 
     def __init__(self, function: Callable[[Places, Places], Any], n_items: int | None = None):
         if not callable(function):
-            raise TypeError(f"Indexed needs a function of two arrays; found {function!r}")
+            raise TypeError(f"Indexed needs a function of two arrays; got {function!r}")
         self.function = function
         self.n_items = n_items
 
@@ -247,7 +247,7 @@ def from_scores(scores: ArrayLike) -> Indexed:
     values = np.asarray(scores)
     if values.dtype.kind not in "biuf" or values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(
-            f"scores must be a list of finite numbers; found {values.dtype} {values.shape}"
+            f"scores must be a list of finite numbers; got {values.dtype} {values.shape}"
         )
 
     def precede(i: Places, j: Places) -> Degrees:
@@ -267,12 +267,12 @@ def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise TypeError(
             "preference must be a function of two items, a Batch, a Choice, an Order, Judges, an "
-            f"Indexed or a matrix of degrees; found {type(preference).__name__}"
+            f"Indexed or a matrix of degrees; got {type(preference).__name__}"
         )
     if matrix.shape != (n, n):
         raise ValueError(
             f"a matrix of preferences between {n} items must have shape ({n}, {n}); "
-            f"found {matrix.shape}"
+            f"got {matrix.shape}"
         )
     return matrix
 
@@ -281,7 +281,7 @@ def as_indexed(preference: Any, n: int) -> Indexed | None:
     """Return a preference as `Indexed` if it is computed; None if it is called."""
     if isinstance(preference, Indexed):
         if preference.n_items is not None and n > preference.n_items:
-            raise ValueError(f"the preference has {preference.n_items} items; found {n} items")
+            raise ValueError(f"the preference has {preference.n_items} items; got {n} items")
         return preference
     matrix = as_matrix(preference, n)
     return None if matrix is None else Indexed(lambda i, j: matrix[i, j], n)
@@ -302,12 +302,12 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     degrees = np.asarray(values)
     if degrees.dtype.kind not in "biuf":
         raise TypeError(
-            f"a preference must return numbers in [0, 1] or booleans; found {shown(values)}"
+            f"a preference must return numbers in [0, 1] or booleans; got {shown(values)}"
         )
     if degrees.shape != (n_pairs,):
         raise ValueError(
             f"a preference must answer each of {n_pairs} pairs with one degree; "
-            f"found shape {degrees.shape}"
+            f"got shape {degrees.shape}"
         )
     if degrees.dtype.kind == "b":
         return degrees
@@ -315,7 +315,7 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     inside = (degrees >= 0) & (degrees <= 1)  # NaN is not
     if not inside.all():
         found = degrees[~inside][0]
-        raise ValueError(f"a preference must return degrees in [0, 1]; found {found}")
+        raise ValueError(f"a preference must return degrees in [0, 1]; got {found}")
     return degrees
 
 
@@ -353,7 +353,7 @@ def as_items(items: Any) -> Any:
     unordered = isinstance(items, Set | Mapping) or is_frame(items)
     if unordered or not hasattr(items, "__len__"):
         raise TypeError(
-            "items must be a sequence, such as a list or an array; found "
+            "items must be a sequence, such as a list or an array; got "
             f"{type(items).__name__}: pass a list of the items"
         )
     return list(items)

@@ -107,7 +107,7 @@ def rate(
     check_option(disconnected, "disconnected", ("raise", "prior"))
     check_integer(bootstrap, "bootstrap", 0)
     if not 0 < scale < np.inf:
-        raise ValueError(f"scale must be positive and finite; found {scale!r}")
+        raise ValueError(f"scale must be positive and finite; got {scale!r}")
     items, (first, second) = _codes("items", {"winners": winners, "losers": losers})
     m = first.size
     judges, by = np.array([0]), None
@@ -123,7 +123,7 @@ def rate(
     named = {name: _numbers(f"covariate {name!r}", z) for name, z in (covariates or {}).items()}
     check_lengths(**{k: v for k, v in (columns | named).items() if v is not None})
     if m == 0 or not weights.any():
-        raise ValueError("ratings require at least one comparison with a weight; found none")
+        raise ValueError("ratings require at least one comparison with a weight; got none")
     for row in np.flatnonzero(first == second)[:1]:
         raise ValueError(f"an item must be compared with another one; row {row} has it twice")
     rows = Comparisons(
@@ -187,7 +187,7 @@ def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Pl
     if groups > 1 and disconnected == "raise":
         some = items[[np.flatnonzero(found == g)[0] for g in range(2)]].tolist()
         raise ValueError(
-            f"comparisons must connect all items; found {groups} groups without comparisons "
+            f"comparisons must connect all items; got {groups} groups without comparisons "
             f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
             'own, or order groups by the prior with disconnected="prior"'
         )
@@ -207,13 +207,13 @@ def _numbers(
     except (TypeError, ValueError):
         found = np.array([_number(value) for value in values])
     if found.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {found.shape}")
+        raise ValueError(f"{name} must have one dimension; got shape {found.shape}")
     for k in np.flatnonzero(~(np.isfinite(found) & (found >= low) & (found <= high)))[:1].tolist():
         allowed = f"in [{low:g}, {high:g}]" if high < np.inf else f">= {low:g} and finite"
         allowed = "finite" if low == -np.inf else allowed
         value = values[k] if isinstance(values, list) else float(found[k])
         row = k if rows is None else rows[k] + 1
-        raise ValueError(f"{name} must be {allowed}; found {shown(value)} in row {row}")
+        raise ValueError(f"{name} must be {allowed}; got {shown(value)} in row {row}")
     return found
 
 
@@ -361,7 +361,7 @@ def read_games(
     for name in wanted:
         if name not in table:
             raise ValueError(
-                f"{title}: a column {name!r} is required; found {', '.join(table) or 'none'}"
+                f"{title}: a column {name!r} is required; got {', '.join(table) or 'none'}"
             )
     columns = {name: table[name] for name in wanted}
     whole = [
@@ -409,7 +409,7 @@ def _outcome(said: str, first: str, second: str, where: str) -> float:
         return float(said == first)
     raise ValueError(
         f"{where}: the winner must be model_a, model_b, tie, tie (bothbad) or one of the two "
-        f"items; found {said!r}"
+        f"items; got {said!r}"
     )
 
 
@@ -455,13 +455,13 @@ def _parse_csv(lines: Iterable[str], title: str) -> dict[str, list[Any]]:
     try:
         header = next(reader, [])
         if len(set(header)) < len(header):
-            raise ValueError(f"{title}: names of columns must differ; found {', '.join(header)}")
+            raise ValueError(f"{title}: names of columns must differ; got {', '.join(header)}")
         rows = []
         for row in reader:
             if len(row) > len(header):
                 raise ValueError(
                     f"{title}, line {reader.line_num}: at most {len(header)} fields are required, "
-                    f"as in the header; found {len(row)}: quote fields with commas"
+                    f"as in the header; got {len(row)}: quote fields with commas"
                 )
             if row:
                 rows.append(row + [""] * (len(header) - len(row)))
@@ -490,7 +490,7 @@ def _parse_json(file: IO[str], title: str) -> dict[str, list[Any]]:
             ) from error
         for row in found if whole else [found]:
             if not isinstance(row, dict):
-                raise ValueError(f"{where}: each game must be an object; found {shown(row)}")
+                raise ValueError(f"{where}: each game must be an object; got {shown(row)}")
             rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
     return {name: [row.get(name) for row in rows] for name in names}

@@ -188,7 +188,7 @@ class OpenJournal:
     def _wrong(self, row: int, required: str, found: Any) -> ValueError:
         return ValueError(
             f"the journal {self._path!r} is damaged or not of this package: in row {row} "
-            f"{required}; found {shown(found)}. Use a new journal"
+            f"{required}; got {shown(found)}. Use a new journal"
         )
 
     @contextmanager
@@ -222,7 +222,7 @@ def judge_name(journal: Journal, preference: Any) -> str:
         raise ValueError(
             "a journal requires a name of the judge, by which its answers are found: pass "
             "journal=Journal(path, judge=name). Only a function of a module has a name of its "
-            f"own; found {shown(preference)}"
+            f"own; got {shown(preference)}"
         )
     return f"{function.__module__}.{name}"
 

@@ -79,7 +79,7 @@ def call_plan(n: int, k: int | None = None) -> dict[str, CallPlan]:
     """
     n, k = index(n), None if k is None else index(k)
     if n < 1 or (k is not None and k < 1):
-        raise ValueError(f"call_plan requires n and k of at least 1; found n={n}, k={k}")
+        raise ValueError(f"call_plan requires n and k of at least 1; got n={n}, k={k}")
     top = n if k is None else min(k, n)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
     halving, halving_rounds = _halving(n, k)

@@ -343,7 +343,7 @@ class PreferenceRanker(BaseEstimator):
         if isinstance(self.preference, Choice | Judges) and self.method not in ("auto", "rating"):
             raise ValueError(
                 "PreferenceRanker: method must be 'rating' for judges of several items, and for "
-                f"several judges; found {self.method!r}"
+                f"several judges; got {self.method!r}"
             )
 
     def _method_name(self, n: int) -> str:
@@ -383,7 +383,7 @@ class PreferenceRanker(BaseEstimator):
             if self.journal is not None and not isinstance(key, str):
                 raise TypeError(
                     "a journal requires keys that are strings: pass key=, a function that returns "
-                    f"a string for an item; found {shown(item)}"
+                    f"a string for an item; got {shown(item)}"
                 )
         return keys
 

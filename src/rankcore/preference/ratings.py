@@ -271,4 +271,4 @@ def inversions(places: NDArray[np.int32]) -> float:
 def check_level(level: float) -> None:
     """Raise ValueError for a level that is not a probability."""
     if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1; found {level!r}")
+        raise ValueError(f"level must be between 0 and 1; got {level!r}")

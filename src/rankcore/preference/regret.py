@@ -59,9 +59,9 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
     places = np.asarray(order)
     n = len(np.asarray(y))
     if places.shape != (n,) or places.dtype.kind not in "iu":
-        raise ValueError(f"order must have {n} positions, one for each label; found {order!r}")
+        raise ValueError(f"order must have {n} positions, one for each label; got {order!r}")
     if not (np.sort(places) == np.arange(n)).all():
-        raise ValueError(f"order must have each of 0 .. {n - 1} once; found {order!r}")
+        raise ValueError(f"order must have each of 0 .. {n - 1} once; got {order!r}")
     scores = np.empty(n)
     scores[places] = np.arange(n, 0, -1)
     loss: Any = weighted_ranking_loss(y, scores, w)
@@ -204,7 +204,7 @@ def ranking_regret(
     else:
         fixed = np.asarray(algorithm)
         if sorted(fixed.tolist()) != list(range(n)):
-            raise ValueError(f"an order must have each of 0 .. {n - 1} once; found {algorithm!r}")
+            raise ValueError(f"an order must have each of 0 .. {n - 1} once; got {algorithm!r}")
         loss = sum(_cost(query, fixed[np.isin(fixed, query.items)]) for query in queries)
     return Regret(loss - least, loss, least)
 
@@ -275,13 +275,13 @@ def _queries(targets: Any, probability: Any, w: Any) -> tuple[int, list[_Query]]
     labels = np.atleast_2d(np.asarray(targets, dtype=np.float64))
     if labels.ndim != 2 or labels.shape[1] == 0 or np.isinf(labels).any():
         raise ValueError(
-            "targets must have shape (n,) or (n_targets, n), of numbers or NaN; found shape "
+            "targets must have shape (n,) or (n_targets, n), of numbers or NaN; got shape "
             f"{np.shape(targets)}"
         )
     m, n = labels.shape
     chance = np.full(m, 1.0 / m) if probability is None else np.asarray(probability, np.float64)
     if chance.shape != (m,) or (chance < 0).any() or not np.isclose(chance.sum(), 1.0):
-        raise ValueError(f"probability must have {m} numbers that add up to 1; found {probability}")
+        raise ValueError(f"probability must have {m} numbers that add up to 1; got {probability}")
     found: dict[bytes, _Query] = {}
     for row, p in zip(labels, chance, strict=True):
         inside = ~np.isnan(row)
@@ -318,7 +318,7 @@ def _expected_loss(algorithm: str, query: _Query, h: Floats) -> float:
     if size > maximum:
         raise ValueError(
             f"ranking_regret enumerates the runs of QuickSort, of at most {maximum} items here; "
-            f"found a query of {size}: sample orders with quicksort_rank, and use order_loss"
+            f"got a query of {size}: sample orders with quicksort_rank, and use order_loss"
         )
     return quicksort_loss(h, query.costs)
 
@@ -372,7 +372,7 @@ def _least_order_loss(costs: Floats) -> float:
         if inside.size > EXACT_ORDERS:
             raise ValueError(
                 f"the best order is found for at most {EXACT_ORDERS} items that contradict each "
-                f"other in cycles; found {inside.size}: compare losses with order_loss"
+                f"other in cycles; got {inside.size}: compare losses with order_loss"
             )
         total += _best_of_all_orders(costs[np.ix_(inside, inside)])
     return total

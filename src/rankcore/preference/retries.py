@@ -60,7 +60,7 @@ def make_retry(retry: Any) -> Any:
     if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int) or retry < 1):
         raise TypeError(
             "retry must be None, a number of attempts >= 1 or a tenacity.Retrying(...), which "
-            f"serves async preferences as well; found {retry!r}"
+            f"serves async preferences as well; got {retry!r}"
         )
     backoff = tenacity.wait_random_exponential(multiplier=1.0, max=_LONGEST_WAIT)
 

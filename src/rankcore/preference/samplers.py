@@ -110,7 +110,7 @@ class Sampler:
             check_real(noise, "noise", 0, 0.5)
         if answers == "degree" and size > 2:
             raise ValueError(
-                f'Sampler: size={size} requires answers="best" or "order"; found "degree"'
+                f'Sampler: size={size} requires answers="best" or "order"; got "degree"'
             )
         self.items = as_items(items)
         self.n_answers = 0
@@ -328,13 +328,13 @@ class Sampler:
         ):
             raise ValueError(
                 f"a comparison must have two or more different positions of {len(self.items)} "
-                f"items; found {places}"
+                f"items; got {places}"
             )
         name = comparison.judge if judge is None else judge
         if name is None and len(self._judges) == 1:
             return places, 0
         if name not in self._judges:
-            raise ValueError(f"judge must be one of {list(self._judges)}; found {name!r}")
+            raise ValueError(f"judge must be one of {list(self._judges)}; got {name!r}")
         return places, self._judges.index(name)
 
     def parse(self, comparison: Comparison, answer: Any) -> Any:
@@ -359,7 +359,7 @@ class Sampler:
         if self.answers == "best":
             return as_positions([answer], n, answer)[0]
         if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
-            raise TypeError(f"an order must be a list of positions; found {shown(answer)}")
+            raise TypeError(f"an order must be a list of positions; got {shown(answer)}")
         return as_positions(answer, n, answer)
 
     def _learn_new(self) -> None:
