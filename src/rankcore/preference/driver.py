@@ -316,8 +316,7 @@ class Driver:
                 ) from error
             if len(answers) != len(request):
                 raise AnswerError(
-                    f"a batch must answer each of {len(request)} pairs; got {len(answers)} "
-                    "answers"
+                    f"a batch must answer each of {len(request)} pairs; got {len(answers)} answers"
                 )
         good, left, wrong = [], [], None
         for comparison, one in zip(request, answers, strict=True):
