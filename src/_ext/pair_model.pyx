@@ -14,13 +14,14 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from rankcore._ext._forgetting cimport fade
 from rankcore._ext._pair_state cimport (
     admit, count_by, end_hypothesis, fewest, place, so_far, successes as of_present
 )
 from rankcore._ext.online_model cimport OnlineModel
 from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row
 
-from rankcore._ext.online_model import STANDARDIZED, UNITS, Array, are_counts
+from rankcore._ext.online_model import PAST, STANDARDIZED, UNITS, Array, are_counts
 
 # Initial room for members: at most so many, and so many numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
@@ -31,8 +32,10 @@ cdef class PairModel(OnlineModel):
     """Model of a pairwise perceptron, which learns pairs with two ranks: winner and loser.
 
     ``clock`` has the successes of the current hypothesis and of all, without those in the current
-    unit, and this unit. ``counts`` has the pairs, mistakes and visits of queries so far, the number
-    of members, and the successes of the current hypothesis and of all in the current unit.
+    unit, and this unit. With a half-life the successes of all are those of past hypotheses, each
+    times its weight, and ``past_weight`` is the sum of these weights. ``counts`` has the pairs,
+    mistakes and visits of queries so far, the number of members, and the successes of the current
+    hypothesis and of all in the current unit.
     ``scale`` has the factors of features while learning, by their moments, see `Moments`; all
     weights are those of features as they are, so that they stay the same when factors change.
     Without factors the axis "standardized" is empty.
@@ -102,6 +105,8 @@ cdef class PairModel(OnlineModel):
         self.check_room()
         self.computed = None
         m.margin = params.margin
+        m.forgetting.gain = self.gain
+        m.forgetting.past = 0 if self.past == NULL else self.past[0]
         m.streak, m.total, m.unit = self.clock[0], self.clock[1], self.clock[2]
         m.n_pairs, m.n_mistakes = self.counts[0], self.counts[1]
         m.kept, m.run, m.right = self.counts[3], self.counts[4], self.counts[5]
@@ -112,6 +117,8 @@ cdef class PairModel(OnlineModel):
         self.clock[0], self.clock[1], self.clock[2] = m.streak, m.total, m.unit
         self.counts[0], self.counts[1] = m.n_pairs, m.n_mistakes
         self.counts[3], self.counts[4], self.counts[5] = m.kept, m.run, m.right
+        if self.past != NULL:
+            self.past[0] = m.forgetting.past
 
     cdef double bar(self) noexcept nogil:
         """Return the successes that a hypothesis must exceed to become a member or be judged.
@@ -198,6 +205,8 @@ cdef class PairModel(OnlineModel):
     def merge_counts(self, models, base):
         """Set what is not added: the mean is a new hypothesis, without successes or members."""
         total = base.times() + sum(one.times() - base.times() for one in models)
+        if self.forgets:  # as averages and the weights of hypotheses are
+            total = sum(one.times() for one in models) / len(models)
         self["clock"][...] = 0.0, total, 0.0
         self["counts"][3:] = 0
 
@@ -218,7 +227,12 @@ cdef class PairModel(OnlineModel):
         return float(self["clock"][0] + self["counts"][4] * self["clock"][2])
 
     def times(self):
-        """Return the successes of all hypotheses so far, over which weights are averaged."""
+        """Return the successes of all hypotheses so far, over which weights are averaged.
+
+        With a half-life, those of each are multiplied by its weight.
+        """
+        if self.forgets:
+            return float(self["clock"][1] + (self.gain * self[PAST][0] + 1) * self.present())
         return float(self["clock"][1] + self["counts"][5] * self["clock"][2])
 
     def best(self, size=None):
@@ -263,7 +277,8 @@ cdef int32_t pair_update(
         before = so_far(m) * step
         rc_axpy(winner, before, m.weight_sums)
         rc_axpy(loser, -before, m.weight_sums)
-    end_hypothesis(m)
+    if end_hypothesis(m):
+        fade(m.weight_sums, m.n_features)
     return 1
 
 

@@ -228,6 +228,7 @@ cdef extern from "rankcore_capi.h" nogil:
         int64_t capacity
         int64_t n_features
         double margin
+        rc_forgetting forgetting
         int64_t kept
         double streak
         double total

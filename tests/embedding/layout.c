@@ -161,6 +161,7 @@ int main(void)
     OFFSET(rc_pair_state, capacity);
     OFFSET(rc_pair_state, n_features);
     OFFSET(rc_pair_state, margin);
+    OFFSET(rc_pair_state, forgetting);
     OFFSET(rc_pair_state, kept);
     OFFSET(rc_pair_state, streak);
     OFFSET(rc_pair_state, total);

@@ -213,6 +213,8 @@ class AnyOf(Constraint):
 
 COUNT = Integer(1)
 FLAG = Flag()
+# Of averages that forget, in examples; None weighs all of them alike.
+HALF_LIFE = Real(1, 1e100) | None
 # One line of progress every so many passes or rounds.
 VERBOSE = Integer(0) | FLAG
 # As in joblib: None is one thread, -1 one per processor.

@@ -3,6 +3,7 @@
 #define RANKCORE_GRAM_H
 
 #include "_docs.h"
+#include "_forgetting.h"
 
 /* ---------------------------------------------------------------- Gram matrices */
 
@@ -169,6 +170,9 @@ typedef struct rc_gram_visit {
     double streak;
     double total;
     double unit;
+    double gain;
+    double past;
+    int64_t faded; /* how often sums are to be multiplied by RC_FADE_ */
     int64_t run;
     int64_t right;
     int64_t mistakes;   /* in this visit */
@@ -183,9 +187,10 @@ typedef struct rc_gram_visit {
 RC_INLINE_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double step)
 {
     const double *g = v->G + i * v->padded, *h = v->G + j * v->padded;
+    const double present = v->streak + (double)v->run * v->unit;
     double *scores = v->scores, before;
     int64_t k;
-    if (!v->judged && v->streak + (double)v->run * v->unit > v->judge_above)
+    if (!v->judged && present > v->judge_above)
         return 0;
 #if defined(__GNUC__)
     for (k = 0; k < v->padded; k += RC_PANEL) {
@@ -202,11 +207,21 @@ RC_INLINE_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double s
 #endif
     rc_ask_ahead_(&v->gram_ahead);
     rc_ask_ahead_(&v->rows_ahead);
-    before = (v->total + (double)v->right * v->unit) * step;
+    if (v->gain > 0) {
+        v->total += (v->gain * v->past + 1.0) * present;
+        before = v->total * step;
+    } else
+        before = (v->total + (double)v->right * v->unit) * step;
     v->alpha[i] += step;
     v->alpha[j] -= step;
     v->beta[i] += before;
     v->beta[j] -= before;
+    if (v->gain > 0 && rc_outgrown(&v->past, v->gain)) {
+        v->total *= RC_FADE_;
+        v->faded++;
+        for (k = 0; k < v->padded; k++)
+            v->beta[k] *= RC_FADE_;
+    }
     v->streak = 0.0;
     v->run = 0;
     v->judged = 0;

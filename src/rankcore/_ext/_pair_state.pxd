@@ -1,6 +1,7 @@
 # Updates of a pairwise perceptron's state on a mistake and a success, for all its loops. Private.
 from libc.stdint cimport int64_t
 
+from rankcore._ext._forgetting cimport rc_outgrown, RC_FADE_
 from rankcore.core cimport rc_pair_state
 
 
@@ -17,7 +18,8 @@ cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
     """
     if unit != m.unit:
         m.streak += <double> m.run * m.unit
-        m.total += <double> m.right * m.unit
+        if not m.forgetting.gain > 0:
+            m.total += <double> m.right * m.unit
         m.run = m.right = 0
         m.unit = unit
 
@@ -53,13 +55,22 @@ cdef inline double *admit(rc_pair_state *m, int64_t at) noexcept nogil:
     return m.members + at * m.n_features
 
 
-cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
-    """End the current hypothesis after a mistake."""
+cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
+    """Total count of all hypotheses; with forgetting, that of each times its weight."""
+    if m.forgetting.gain > 0:
+        return m.total + (m.forgetting.gain * m.forgetting.past + 1) * successes(m)
+    return m.total + <double> m.right * m.unit
+
+
+cdef inline bint end_hypothesis(rc_pair_state *m) noexcept nogil:
+    """End the current hypothesis after a mistake; return whether sums must be faded."""
+    cdef bint outgrown = False
+    if m.forgetting.gain > 0:
+        m.total = so_far(m)
+        outgrown = rc_outgrown(&m.forgetting.past, m.forgetting.gain)
+        if outgrown:
+            m.total *= RC_FADE_
     m.streak = 0.0
     m.run = 0
     m.n_mistakes += 1
-
-
-cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
-    """Return the successes of all hypotheses so far."""
-    return m.total + <double> m.right * m.unit
+    return outgrown

@@ -48,6 +48,9 @@ cdef extern from "_gram.h" nogil:
         double streak
         double total
         double unit
+        double gain
+        double past
+        int64_t faded
         int64_t run
         int64_t right
         int64_t mistakes

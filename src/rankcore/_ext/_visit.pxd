@@ -3,6 +3,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from rankcore._ext._forgetting cimport fade
 from rankcore._ext._pair_state cimport (
     admit, end_hypothesis, fewest, place, so_far, successes
 )
@@ -375,7 +376,10 @@ cdef inline void mistake(
         add_row(v, winner, before, m.weight_sums)
         add_row(v, loser, -before, m.weight_sums)
         v.version += 1
-    end_hypothesis(m)
+    if end_hypothesis(m):
+        fade(m.weight_sums, m.n_features)
+        if v.way == PACKED:
+            fade(v.beta, v.query.padded)
     v.judged = False
     v.mistakes += 1
 
@@ -385,6 +389,9 @@ cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
     v.gram.visit.streak = m.streak
     v.gram.visit.total = m.total
     v.gram.visit.unit = m.unit
+    v.gram.visit.gain = m.forgetting.gain
+    v.gram.visit.past = m.forgetting.past
+    v.gram.visit.faded = 0
     v.gram.visit.run = m.run
     v.gram.visit.right = m.right
     v.gram.visit.mistakes = 0
@@ -395,6 +402,11 @@ cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
 cdef inline void leave_gram(Visit *v, rc_pair_state *m) noexcept nogil:
     """Copy the counters back."""
     m.streak = v.gram.visit.streak
+    m.total = v.gram.visit.total
+    m.forgetting.past = v.gram.visit.past
+    while v.gram.visit.faded:
+        fade(m.weight_sums, m.n_features)
+        v.gram.visit.faded -= 1
     m.run = v.gram.visit.run
     m.right = v.gram.visit.right
     m.n_mistakes += v.gram.visit.mistakes

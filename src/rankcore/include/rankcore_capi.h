@@ -125,15 +125,16 @@ typedef struct rc_pair_state {
     int64_t *born;     /* capacity: number of each hypothesis, from 0 */
     int64_t capacity;
     int64_t n_features;
-    double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
-    int64_t kept;       /* number of members */
-    double streak;      /* successes of the current hypothesis at earlier units ... */
-    double total;       /* ... and of all so far */
-    double unit;        /* value of a success at present ... */
-    int64_t run;        /* ... and number of these of the current hypothesis */
-    int64_t right;      /* ... and of all */
-    int64_t n_pairs;    /* pairs seen */
-    int64_t n_mistakes; /* of them misranked; also the number of past hypotheses */
+    double margin; /* a pair whose scores differ by this or less is a mistake; 0 for none */
+    rc_forgetting forgetting; /* with a half-life in mistakes, which end a hypothesis */
+    int64_t kept;             /* number of members */
+    double streak;            /* successes of the current hypothesis at earlier units ... */
+    double total;             /* ... and of all so far */
+    double unit;              /* value of a success at present ... */
+    int64_t run;              /* ... and number of these of the current hypothesis */
+    int64_t right;            /* ... and of all */
+    int64_t n_pairs;          /* pairs seen */
+    int64_t n_mistakes;       /* of them misranked; also the number of past hypotheses */
 } rc_pair_state;
 
 typedef struct rc_capi {

@@ -12,13 +12,12 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import Constraints, Real
+from rankcore._core.params import HALF_LIFE, Constraints, Real
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.projecting import cumulated, direction, project, projections
 from rankcore.ordinal.scale import (
-    HALF_LIFE,
     OF_FORGETTING,
     OF_INTERCEPTS,
     OF_UNITS,

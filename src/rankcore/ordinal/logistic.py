@@ -14,7 +14,7 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.fitted import check_fitted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Real, check_declared
+from rankcore._core.params import HALF_LIFE, Real, check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows
@@ -28,7 +28,7 @@ from rankcore.ordinal.projecting import (
     projections,
     scores_along,
 )
-from rankcore.ordinal.scale import HALF_LIFE, OF_FORGETTING, OF_UNITS
+from rankcore.ordinal.scale import OF_FORGETTING, OF_UNITS
 
 __all__ = ["OrdinalLogistic"]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, check_declared
+from rankcore._core.params import COUNT, HALF_LIFE, N_JOBS, Constraints, Real, check_declared
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._members import OAP
 from rankcore.ordinal._votes import (
@@ -21,7 +21,7 @@ from rankcore.ordinal._votes import (
     votes_scoring,
 )
 from rankcore.ordinal.projecting import cumulated, projections, thresholds_of
-from rankcore.ordinal.scale import HALF_LIFE, MARGIN, SCALE
+from rankcore.ordinal.scale import MARGIN, SCALE
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 

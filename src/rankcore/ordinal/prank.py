@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.params import Constraints
+from rankcore._core.params import HALF_LIFE, Constraints
 from rankcore._ext.ordinal import PRankModel
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.parameters import resolved_margin
@@ -21,7 +21,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import HALF_LIFE, MARGIN, OF_FORGETTING, OF_PRANK, OF_UNITS, SCALE
+from rankcore.ordinal.scale import MARGIN, OF_FORGETTING, OF_PRANK, OF_UNITS, SCALE
 
 __all__ = ["PRank"]
 

@@ -26,10 +26,6 @@ def scale_setting(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
-# Range of ``half_life``.
-HALF_LIFE = Real(1, 1e100) | None
-
-
 def half_life_setting(value: Any) -> float | None:
     """Return the parameter as stored with a state."""
     return None if value is None else float(value)

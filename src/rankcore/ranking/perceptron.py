@@ -20,6 +20,7 @@ from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_mode
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import (
     COUNT,
+    HALF_LIFE,
     VERBOSE,
     Constraints,
     Integer,
@@ -106,6 +107,10 @@ class PairwisePerceptron(Ranker):
         an eighth of the values are not 0 by nothing. In ``partial_fit`` deviations are those of all
         rows so far, renewed each time their number reaches a power of two, a deviation has grown by
         more than a tenth, or a constant column begins to move. False: learn from features as given.
+    half_life : float, optional
+        Number of mistakes after which a hypothesis has half its weight in the average, at least 1,
+        so that this follows a stream that changes. By default successes alone weigh hypotheses.
+        Only for variant="averaged".
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
@@ -206,6 +211,7 @@ class PairwisePerceptron(Ranker):
         weights="pairs",
         instances=lambda: [
             PairwisePerceptron(max_iter=2, random_state=0),
+            PairwisePerceptron(half_life=25.0, max_iter=2, random_state=0),
             PairwisePerceptron("committee", committee_size=4, max_iter=2, random_state=0),
             PairwisePerceptron(
                 "voted", combine="rank", max_hypotheses=None, max_iter=1, random_state=0
@@ -223,6 +229,7 @@ class PairwisePerceptron(Ranker):
         "committee_size": COUNT,
         "max_iter": COUNT,
         "margin": Real(0, 1e100),
+        "half_life": HALF_LIFE,
         "quality": METRIC | None,
         "max_hypotheses": MAX_HYPOTHESES,
         "early_stopping_rounds": COUNT | None,
@@ -243,6 +250,7 @@ class PairwisePerceptron(Ranker):
         quality: str | Callable[..., float] | None = None,
         max_hypotheses: int | str | None = "auto",
         standardize: Literal["auto", False] = "auto",
+        half_life: float | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: Measures = "ndcg@10",
         memory_limit: int = 2**31,
@@ -261,6 +269,7 @@ class PairwisePerceptron(Ranker):
         self.quality = quality
         self.max_hypotheses = max_hypotheses
         self.standardize = standardize
+        self.half_life = half_life
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.memory_limit = memory_limit
@@ -407,6 +416,7 @@ class PairwisePerceptron(Ranker):
             "shuffle": bool(self.shuffle),
             "judged": self.quality is not None,
             "standardize": self.standardize,
+            "half_life": None if self.half_life is None else float(self.half_life),
         }
 
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
@@ -427,7 +437,13 @@ class PairwisePerceptron(Ranker):
 
     def _check_together(self) -> None:
         """Check the parameters of predictions, which may have changed since the fit."""
-        check_declared(self, "variant", "combine", "committee_size")
+        check_declared(self, "variant", "combine", "committee_size", "half_life")
+        if self.half_life is not None and self.variant != "averaged":
+            raise ValueError(
+                f"{type(self).__name__}: half_life is that of the average, and requires "
+                f"variant='averaged'; got half_life={self.half_life!r} and "
+                f"variant={self.variant!r}"
+            )
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
                 f"{type(self).__name__}: variant='voted' requires combine='rank'; got "

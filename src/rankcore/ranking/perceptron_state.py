@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.params import HALF_LIFE
 from rankcore._core.queries import Queries
 from rankcore._core.state import LearnerState, restored_validation, validation_arrays
 from rankcore._ext.online_model import are_counts
@@ -68,12 +69,14 @@ class PairwiseState(LearnerState):
             raise ValueError(f"capacity must be an integer >= 1 or None; got {capacity!r}")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ValueError(f"seed must be an integer in 0 .. 2**63 - 1; got {seed!r}")
+        HALF_LIFE.check(settings["half_life"], "half_life")
         model = PairModel(n_features, 2, settings, spec.arrays)
         if not getattr(spec.arrays, "mapped", False):  # values are read when they are needed
             for name, array in model.saved().items():
                 if array.dtype.kind == "f" and not np.isfinite(array).all():
                     raise ValueError(f"the array {name} must be finite; got NaN or infinity")
         model.check()
+        model.check_past()
         log = read_fields(spec.arrays, {"log": Field(("passes", 5), "int64")})["log"]
         if not are_counts(log):
             raise ValueError("the counts of the passes must be >= 0")
