@@ -16,13 +16,13 @@ def queries(n=30, size=12, seed=0, integers=True):
     X = rng.integers(-3, 4, (n * size, 5)).astype(np.float64)
     if not integers:
         X += rng.normal(size=X.shape)
-    y = np.digitize(X @ [2, 1, -1, 0, 0] + 3 * rng.normal(size=n * size), [-3, 3])
+    y = np.digitize(X @ [2, 1, -1, 0, 0] + 6 * rng.normal(size=n * size), [-3, 3])
     return X, y, np.repeat(np.arange(n), size)
 
 
 def fitted(half_life, solver="auto", integers=True, **params):
     X, y, qid = queries(integers=integers)
-    given = {"max_iter": 2, "standardize": False, "balance": None, "random_state": 0} | params
+    given = {"max_iter": 8, "standardize": False, "balance": None, "random_state": 0} | params
     model = rc.PairwisePerceptron(half_life=half_life, **given)
     model._solver = solver
     return model.fit(X, y, qid=qid)
@@ -46,7 +46,7 @@ def by_age(half_life, **params):
 def test_average_is_that_of_all_hypotheses_by_age(half_life, count, solver):
     found = fitted(half_life, solver, count=count).coef_
     expected, n_mistakes = by_age(half_life, count=count)
-    assert n_mistakes > 1500  # with a half-life of 1 the weights are divided several times
+    assert n_mistakes > 1000  # with a half-life of 1 the weights are divided several times
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 

@@ -23,6 +23,7 @@ from cython cimport final
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 
+from rankcore._ext._candidates cimport decide_t
 from rankcore._ext._forgetting cimport forget, weight_before
 from rankcore._ext._prank cimport count
 from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
@@ -154,6 +155,23 @@ cdef int32_t logistic_weighted(
     return predicted
 
 
+cdef int32_t logistic_decide(
+    LogisticState *m, const double *scores, const double *others
+) noexcept nogil:
+    """Others are the thresholds, of which those between ranks with rows count."""
+    cdef int32_t r, last = m.n_ranks - 1, reached = 0
+    while last and not m.ranks[last]:
+        last -= 1
+    for r in range(last):
+        reached += (m.ranks[r] > 0) & (scores[0] >= others[r])
+    for r in range(last):
+        if m.ranks[r]:
+            if not reached:
+                return r
+            reached -= 1
+    return last
+
+
 @final
 cdef class LogisticModel(OnlineModel):
     """Weights and thresholds of ordinal logistic regression."""
@@ -180,13 +198,14 @@ cdef class LogisticModel(OnlineModel):
             raise MemoryError
         m.weights = <double *> self.at("weights")
         m.thresholds = <double *> self.at("thresholds")
-        m.weight_sums = <double *> self.at("weights_sums")
-        m.threshold_sums = <double *> self.at("thresholds_sums")
+        m.weight_sums = <double *> self.sums_at("weights")
+        m.threshold_sums = <double *> self.sums_at("thresholds")
         m.squared_length = <double *> self.at("squared_length")
         m.ranks = <int64_t *> self.at("ranks")
         m.extremes = <double *> self.at("extremes")
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
+        self.decides_by(<decide_t> logistic_decide)
         return self.learns_by(
             <update_t> logistic_update, <weighted_t> logistic_weighted, m, &m.seen, &m.forgetting
         )

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
+from rankcore._ext._candidates cimport Candidates, follow_row, foresee
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
 from rankcore._ext.online_model cimport ROWS_AHEAD, Learner, OnlineModel, Standard
@@ -78,6 +79,7 @@ cdef bint _add(
 
 cdef int64_t _learn(
     Learner *learner,
+    Candidates *candidates,
     Standard *standard,
     bint follow,  # whether the moments follow the rows
     bint huge,  # whether there are values beyond `LARGEST`
@@ -112,12 +114,16 @@ cdef int64_t _learn(
             x.dtype = RC_FLOAT64
         elif standard.active and not standard.done:
             x = rc_standardized(&standard.units, x, standard.rows)
+        if candidates.active:
+            foresee(candidates, x)
         if weights == NULL:
             predicted = learner.update(learner.state, x, ranks[row])
         else:
             predicted = learner.weighted(learner.state, x, ranks[row], weights[row])
         if predicted < 0:
             break
+        if candidates.active:
+            follow_row(candidates, x, ranks[row])
         if follow:
             standard.ahead -= 1
             standard.ready = min(standard.ready, standard.ahead)
@@ -167,7 +173,8 @@ def learn(
         model.begin(params)
         with nogil:
             reached = _learn(
-                &model.learner, &model.standard, follow and model.standard.follows, huge, X,
+                &model.learner, &model.candidates, &model.standard,
+                follow and model.standard.follows, huge, X,
                 &ranks[0] if ranks.shape[0] else NULL,
                 &order[0] if order is not None and order.shape[0] else NULL,
                 &weights[0] if weights is not None and weights.shape[0] else NULL,
@@ -267,7 +274,8 @@ def learn_few(
             model.begin(params)
             with nogil:
                 reached = _learn(
-                    &model.learner, &model.standard, model.standard.follows, huge, X,
+                    &model.learner, &model.candidates, &model.standard, model.standard.follows,
+                    huge, X,
                     &ranks[0] if X.n_rows else NULL, NULL, NULL, reached, X.n_rows,
                     &marks[0] if n_marks else NULL, n_marks, losses,
                 )

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from rankcore._ext._candidates cimport AVERAGES, CANDIDATES, MOST_PARTS, decide_t
 from rankcore._ext._forgetting cimport RC_MOST_PAST_
 from rankcore.core cimport rc_counts, rc_forgetting
 
@@ -29,6 +30,8 @@ UNKNOWN = -1.0
 MOST_COUNTED = 2**50
 SUMS = "_sums"  # ends the name of an array's lazy sum
 PAST = "past_weight"  # the weight of the examples so far in averages that forget
+# Half-lives of the averages among which "auto" chooses, besides that of all examples and none.
+HALF_LIVES = (30, 200, 1500)
 LANES = 8  # doubles in a line of cache
 
 
@@ -93,6 +96,9 @@ def first_margin(settings):
 # Arrays of several learners: the square of the constant feature, and the margin.
 SCALE = Array(1, first=first_scale)
 MARGIN = Array(1, first=first_margin)
+# Decaying losses of the candidates, and the one that is chosen: 0 for the last parameters, 1 for
+# the average of all examples, then those of `HALF_LIVES`.
+CHOICE = Array(CANDIDATES + 1, first=lambda settings: [0, 0, 0, 0, 0, 1])
 
 
 # What units add to the thresholds of a lattice, whose steps are integers.
@@ -207,9 +213,12 @@ cdef class OnlineModel:
             forms[name] = one
             if one.averaged and self.averages:
                 dtype = "float64" if self.forgets else one.dtype
-                forms[name + SUMS] = Array(*one.axes, dtype=dtype, aligned=one.aligned)
+                several = (AVERAGES,) if self.chooses else ()
+                forms[name + SUMS] = Array(*one.axes, *several, dtype=dtype, aligned=one.aligned)
         if self.forgets:
-            forms[PAST] = Array(1)
+            forms[PAST] = Array(AVERAGES if self.chooses else 1)
+        if self.chooses:
+            forms["choice"] = CHOICE
         if self.standardizes:
             forms |= UNITS
         forms.setdefault("counts", Array(3, dtype="int64", added=True))
@@ -224,7 +233,10 @@ cdef class OnlineModel:
     def take_arrays(self, arrays):
         """Replace the arrays by others of the declared forms, which the model then owns."""
         self.learner.update, self.n_checked = NULL, 0
-        self.gain = gain_of(self.settings["half_life"]) if self.forgets else 0.0
+        self.candidates.active = False
+        self.gain = 0.0
+        if self.forgets and not self.chooses:
+            self.gain = gain_of(self.settings["half_life"])
         forms, taken, sizes = self._all_forms(arrays), {}, {}
         for name, one in forms.items():
             if one.derived:
@@ -258,10 +270,51 @@ cdef class OnlineModel:
         self.computed = None
         self.derive()
         self.counts = <int64_t *> self.at("counts")
-        self.past = <double *> self.at(PAST)
+        self.past = <double *> self.at(PAST) if not self.chooses else NULL
         self.bind()
+        if self.chooses:
+            self._bind_candidates()
         self._bind_units()
         self._bind_checked()
+
+    def _bind_candidates(self):
+        """Point to the averages of several half-lives, and to scratch."""
+        cdef Candidates *k = &self.candidates
+        cdef int32_t p = 0
+        cdef int64_t n_weights, n_others = 0
+        for name, form in self.forms.items():
+            if not form.averaged:
+                continue
+            array = self[name]
+            if "features" in form.axes:
+                k.weights = <const double *> self.at(name)
+                k.weight_sums = <double *> self.at(name + SUMS)
+                k.width = array.size // self.n_features
+                continue
+            if p == MOST_PARTS:
+                raise TypeError(f"{type(self).__name__} has too many averaged arrays")
+            k.parts[p].whole = <const int64_t *> self.at(name) if array.dtype.kind == "i" else NULL
+            k.parts[p].real = <const double *> self.at(name) if array.dtype.kind == "f" else NULL
+            k.parts[p].sums = <double *> self.at(name + SUMS)
+            k.parts[p].n = array.size
+            n_others += array.size
+            p += 1
+        k.n_parts = p
+        k.n_features = self.n_features
+        k.past = <double *> self.at(PAST)
+        k.losses = <double *> self.at("choice")
+        k.gains[0] = 0.0
+        for p in range(AVERAGES - 1):
+            k.gains[p + 1] = gain_of(HALF_LIVES[p])
+        n_weights = self.n_features * k.width
+        self.candidate_scratch = np.empty(n_weights + (AVERAGES + 2) * k.width + 2 * n_others)
+        k.before = <double *> <Py_ssize_t> self.candidate_scratch.ctypes.data
+        k.scores = k.before + n_weights
+        k.others = k.scores + (AVERAGES + 2) * k.width
+        k.state = self.learner.state
+        k.active = k.decide != NULL and self.learner.update != NULL
+        if not k.active:
+            raise TypeError(f"{type(self).__name__} cannot choose a half-life")
 
     def _bind_units(self):
         """Point to the units and the moments of rows."""
@@ -355,6 +408,8 @@ cdef class OnlineModel:
 
     def times(self):
         """Return the number of examples over which arrays are averaged, or their weight."""
+        if self.chooses:
+            return float(self[PAST][max(self.chosen - 1, 0)])
         return float(self[PAST][0]) if self.forgets else self.t
 
     def merge_counts(self, models, base):
@@ -405,12 +460,32 @@ cdef class OnlineModel:
         """Whether averages forget: examples weigh less the more followed them."""
         return self.averages and self.settings.get("half_life") is not None
 
+    @property
+    def chooses(self):
+        """Whether the half-life of averages is chosen while learning."""
+        return self.forgets and self.settings["half_life"] == "auto"
+
+    @property
+    def chosen(self):
+        """Number of the chosen candidate, see `CHOICE`."""
+        return int(self["choice"][CANDIDATES])
+
+    @property
+    def half_life(self):
+        """Half-life of averages: 0 for the last parameters, infinity for all examples alike."""
+        if self.chooses:
+            return (0.0, math.inf, *map(float, HALF_LIVES))[self.chosen]
+        if self.forgets:
+            return float(self.settings["half_life"])
+        return math.inf if self.averages else 0.0
+
     def mean(self, name):
         """Return the average of an array over all examples; without averaging, the array."""
         last = self.arrays[name]
-        if not self.averages:
+        if not self.averages or (self.chooses and self.chosen == 0):
             return last
-        mean = averages(last, self.arrays[name + SUMS], self.times())
+        sums = self.arrays[name + SUMS]
+        mean = averages(last, sums[..., self.chosen - 1] if self.chooses else sums, self.times())
         if self.forgets and last.dtype.kind == "i":
             # Steps of thresholds: in order, but for rounding.
             axis = self.forms[name].axes.index("tasks")
@@ -439,6 +514,11 @@ cdef class OnlineModel:
         ``shares`` weigh the current values; in averages all examples have the same weight. Averages
         that forget are weighed by ``shares``, too: an example is as old as its own model says.
         """
+        if self.chooses:
+            raise ValueError(
+                "half_life='auto' chooses by the losses of one stream, and its models cannot be "
+                "merged or learned on a cluster: set half_life to a number or None"
+            )
         mixed = self.copy()
         for name, form in self.forms.items():
             if form.added:
@@ -600,8 +680,9 @@ cdef class OnlineModel:
                 changed[weights], gained = change_units(
                     arrays[weights], axis, self["units"], units
                 )
-                shape = arrays[offset].shape if gained.ndim else ()
-                changed[offset] = arrays[offset] + sign * gained.reshape(shape)
+                if gained.size == arrays[offset].size:  # else one for all ranks
+                    gained = gained.reshape(arrays[offset].shape)
+                changed[offset] = arrays[offset] + sign * gained
         return changed
 
     def refold(self, center, deviation):
@@ -653,9 +734,18 @@ cdef class OnlineModel:
 
     def check_past(self):
         """Raise ValueError if the weight of examples in averages is not possible."""
-        if self.forgets and not 0 <= self[PAST][0] <= RC_MOST_PAST_:
+        if not self.forgets:
+            return
+        if not ((self[PAST] >= 0) & (self[PAST] <= RC_MOST_PAST_)).all():
             raise ValueError(
-                f"the array {PAST} must be from 0 to {RC_MOST_PAST_:.3g}; got {self[PAST][0]}"
+                f"the array {PAST} must be from 0 to {RC_MOST_PAST_:.3g}; got {self[PAST]}"
+            )
+        if self.chooses and not (
+            (self["choice"] >= 0).all() and self["choice"][CANDIDATES] in range(CANDIDATES)
+        ):
+            raise ValueError(
+                f"the array choice must have losses >= 0 and the number of a candidate below "
+                f"{CANDIDATES}; got {self['choice']}"
             )
 
     def check_units(self):
@@ -683,6 +773,15 @@ cdef class OnlineModel:
         self.learner.weighted = weighted
         self.learner.state = state
         self.learner.seen = seen
+        return 0
+
+    cdef void *sums_at(self, str name) except? NULL:
+        """Return a pointer to the lazy sum of an array; NULL if the learner does not add to it."""
+        return NULL if self.chooses else self.at(name + SUMS)
+
+    cdef int decides_by(self, decide_t decide) except -1:
+        """Set the function that decides on a rank, so that a half-life can be chosen."""
+        self.candidates.decide = decide
         return 0
 
     cdef int begin(self, object params) except -1:

@@ -30,6 +30,7 @@ from libc.math cimport INFINITY, floor, pow
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._candidates cimport decide_t
 from rankcore._ext._cusum cimport cusum_rival, cusum_step, follow_cusum
 from rankcore._ext._forgetting cimport fade, forget, weight_before
 from rankcore._ext._prank cimport count, update_lazy_sum, prank_step
@@ -246,6 +247,48 @@ cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) no
             m.intercept_sums[r] += m.scale * late
 
 
+# ------------------------------------------------------------------------------ decisions
+
+
+cdef int32_t prank_decide(
+    MarginState *m, const double *scores, const double *others
+) noexcept nogil:
+    """Others are the steps and the offset."""
+    cdef int32_t r, rank = 0, tasks = m.prank.n_ranks - 1
+    cdef double score = scores[0] - others[tasks]
+    for r in range(tasks):
+        rank += score >= m.prank.scale * others[r]
+    return rank
+
+
+cdef int32_t cusum_decide(
+    rc_cusum_state *m, const double *scores, const double *others
+) noexcept nogil:
+    """Others are the thresholds."""
+    cdef int32_t r, rank = 0
+    cdef double sum = 0, best = 0
+    for r in range(m.n_ranks - 1):
+        sum += scores[r] - others[r]
+        if sum > best or (sum == best and m.tie == RC_TIE_HIGH):
+            best = sum
+            rank = r + 1
+    return rank
+
+
+cdef int32_t lms_decide(rc_lms_state *m, const double *scores, const double *others) noexcept nogil:
+    """Others are the intercept."""
+    return _rounded(scores[0] + others[0], m.n_ranks)
+
+
+cdef int32_t mcp_decide(rc_mcp_state *m, const double *scores, const double *others) noexcept nogil:
+    """Others are the intercepts."""
+    cdef int32_t r, rank = 0
+    for r in range(1, m.n_ranks):
+        if scores[r] + others[r] > scores[rank] + others[rank]:
+            rank = r
+    return rank
+
+
 # ------------------------------------------------------------------------------ models
 
 
@@ -273,15 +316,16 @@ cdef class PRankModel(OnlineModel):
         m.weights = <double *> self.at("weights")
         m.steps = <int64_t *> self.at("steps")
         m.thresholds = <double *> self.at("thresholds")
-        m.weight_sums = <double *> self.at("weights_sums")
-        m.step_sums = <int64_t *> self.at("steps_sums") if not self.forgets else NULL
-        m.real_step_sums = <double *> self.at("steps_sums") if self.forgets else NULL
+        m.weight_sums = <double *> self.sums_at("weights")
+        m.step_sums = <int64_t *> self.sums_at("steps") if not self.forgets else NULL
+        m.real_step_sums = <double *> self.sums_at("steps") if self.forgets else NULL
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
-        self.m.offset_sum = <double *> self.at("offset_sums")
+        self.m.offset_sum = <double *> self.sums_at("offset")
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
         self.offset = <const double *> self.at("offset")
+        self.decides_by(<decide_t> prank_decide)
         return self.learns_by(
             <update_t> bound_prank_update, NULL, &self.m, &m.seen, &m.forgetting
         )
@@ -329,11 +373,12 @@ cdef class CuSumModel(OnlineModel):
             raise MemoryError
         m.weights = <double *> self.at("weights")
         m.thresholds = <double *> self.at("thresholds")
-        m.weight_sums = <double *> self.at("weights_sums")
-        m.threshold_sums = <double *> self.at("thresholds_sums")
+        m.weight_sums = <double *> self.sums_at("weights")
+        m.threshold_sums = <double *> self.sums_at("thresholds")
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
+        self.decides_by(<decide_t> cusum_decide)
         return self.learns_by(
             <update_t> cusum_update, <weighted_t> cusum_weighted, m, &m.seen, &m.forgetting
         )
@@ -361,11 +406,12 @@ cdef class WidrowHoffModel(OnlineModel):
         cdef rc_lms_state *m = &self.m
         m.weights = <double *> self.at("weights")
         m.intercept = <double *> self.at("intercept")
-        m.weight_sums = <double *> self.at("weights_sums")
-        m.intercept_sums = <double *> self.at("intercept_sums")
+        m.weight_sums = <double *> self.sums_at("weights")
+        m.intercept_sums = <double *> self.sums_at("intercept")
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
+        self.decides_by(<decide_t> lms_decide)
         return self.learns_by(
             <update_t> lms_update, <weighted_t> lms_weighted, m, &m.seen, &m.forgetting
         )
@@ -402,11 +448,12 @@ cdef class MulticlassModel(OnlineModel):
             raise MemoryError
         m.weights = <double *> self.at("weights")
         m.intercepts = <double *> self.at("intercepts")
-        m.weight_sums = <double *> self.at("weights_sums")
-        m.intercept_sums = <double *> self.at("intercepts_sums")
+        m.weight_sums = <double *> self.sums_at("weights")
+        m.intercept_sums = <double *> self.sums_at("intercepts")
         m.n_features = self.n_features
         m.n_ranks = self.n_ranks
         self.scale = <const double *> self.at("scale")
+        self.decides_by(<decide_t> mcp_decide)
         return self.learns_by(
             <update_t> mcp_update, <weighted_t> mcp_weighted, m, &m.seen, &m.forgetting
         )

@@ -1,6 +1,7 @@
 # The base class of the models of online learners, and functions of the loop over rows. Private.
 from libc.stdint cimport int32_t, int64_t
 
+from rankcore._ext._candidates cimport Candidates, decide_t
 from rankcore._ext._units cimport rc_moments, rc_units
 from rankcore.core cimport rc_counts, rc_forgetting, rc_row
 
@@ -48,7 +49,9 @@ cdef struct Checked:
 cdef class OnlineModel:
     cdef Learner learner
     cdef Standard standard
+    cdef Candidates candidates
     cdef object scratch
+    cdef object candidate_scratch
     cdef int64_t *counts  # examples seen, their total rank loss, mistakes
     cdef double *past  # weight of these examples in averages that forget, else NULL
     cdef double gain  # of each example's weight over that of the one before, 0 if they do not
@@ -70,6 +73,8 @@ cdef class OnlineModel:
         self, update_t update, weighted_t weighted, void *state, rc_counts *seen,
         rc_forgetting *forgetting=*
     ) except -1
+    cdef void *sums_at(self, str name) except? NULL
+    cdef int decides_by(self, decide_t decide) except -1
     cdef int begin(self, object params) except -1
     cdef void end(self) noexcept
     cdef bint finite(self, const int32_t *columns, int64_t n) noexcept nogil

@@ -12,12 +12,14 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import HALF_LIFE, Constraints, Real
+from rankcore._core.params import Constraints, Real
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.parameters import resolved_half_life
 from rankcore.ordinal.projecting import cumulated, direction, project, projections
 from rankcore.ordinal.scale import (
+    ANY_HALF_LIFE,
     OF_FORGETTING,
     OF_INTERCEPTS,
     OF_UNITS,
@@ -52,9 +54,11 @@ class WidrowHoff(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
-    half_life : float, optional
+    half_life : float or "auto", optional
         Number of learned rows after which a row has half its weight in averages, at least 1, so
-        that these follow a stream that changes. By default all rows weigh the same.
+        that these follow a stream that changes. By default all rows weigh the same. "auto" chooses
+        after each row among the last parameters, this average, and half-lives of 30, 200 and 1,500
+        rows, by their losses on recent rows before these were learned.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -94,6 +98,9 @@ class WidrowHoff(OnlineOrdinalClassifier):
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
     intercept_ : float
+    half_life_ : float
+        The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
+        parameters, infinity for an average in which all rows weigh the same.
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -165,11 +172,12 @@ class WidrowHoff(OnlineOrdinalClassifier):
 
     _constraints: ClassVar[Constraints] = {
         "eta0": Real(1e-100, 1e100),
-        "half_life": HALF_LIFE,
+        "half_life": ANY_HALF_LIFE,
         "intercept_scaling": SCALE,
     }
 
     coef_ = direction
+    half_life_ = resolved_half_life
     project = project
 
     def __init__(
@@ -180,7 +188,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
-        half_life: float | None = None,
+        half_life: float | str | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
@@ -254,9 +262,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
-    half_life : float, optional
+    half_life : float or "auto", optional
         Number of learned rows after which a row has half its weight in averages, at least 1, so
-        that these follow a stream that changes. By default all rows weigh the same.
+        that these follow a stream that changes. By default all rows weigh the same. "auto" chooses
+        after each row among the last parameters, this average, and half-lives of 30, 200 and 1,500
+        rows, by their losses on recent rows before these were learned.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -297,6 +307,9 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         Weights in the order of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
         Intercepts in the order of ``classes_`` (a copy).
+    half_life_ : float
+        The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
+        parameters, infinity for an average in which all rows weigh the same.
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -355,9 +368,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar[Constraints] = {
-        "half_life": HALF_LIFE,
+        "half_life": ANY_HALF_LIFE,
         "intercept_scaling": SCALE,
     }
+
+    half_life_ = resolved_half_life
 
     def __init__(
         self,
@@ -366,7 +381,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
-        half_life: float | None = None,
+        half_life: float | str | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,

@@ -11,12 +11,14 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import HALF_LIFE, Constraints, Real, check_declared
+from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.parameters import resolved_half_life
 from rankcore.ordinal.projecting import cumulated, project
 from rankcore.ordinal.scale import (
+    ANY_HALF_LIFE,
     OF_FORGETTING,
     OF_INTERCEPTS,
     OF_UNITS,
@@ -98,9 +100,11 @@ class CuSumRank(OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
-    half_life : float, optional
+    half_life : float or "auto", optional
         Number of learned rows after which a row has half its weight in averages, at least 1, so
-        that these follow a stream that changes. By default all rows weigh the same.
+        that these follow a stream that changes. By default all rows weigh the same. "auto" chooses
+        after each row among the last parameters, this average, and half-lives of 30, 200 and 1,500
+        rows, by their losses on recent rows before these were learned.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -141,6 +145,9 @@ class CuSumRank(OnlineOrdinalClassifier):
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Intercepts of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
+    half_life_ : float
+        The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
+        parameters, infinity for an average in which all rows weigh the same.
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -216,10 +223,11 @@ class CuSumRank(OnlineOrdinalClassifier):
         "C": Real(1e-100, 1e100),
         "delta": Real(1e-100, 1e100),
         "margin": Real(0, 1e100),
-        "half_life": HALF_LIFE,
+        "half_life": ANY_HALF_LIFE,
         "intercept_scaling": SCALE,
     }
 
+    half_life_ = resolved_half_life
     project = project
     _check_weighable = check_weighable
     _scoring_facts = facts_of_decision
@@ -239,7 +247,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         average: bool = True,
-        half_life: float | None = None,
+        half_life: float | str | None = None,
         max_iter: int = 10,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,

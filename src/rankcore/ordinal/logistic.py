@@ -14,13 +14,14 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.fitted import check_fitted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats
-from rankcore._core.params import HALF_LIFE, Real, check_declared
+from rankcore._core.params import Real, check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal.decisions import CheapestRanks, cheapest
+from rankcore.ordinal.parameters import resolved_half_life
 from rankcore.ordinal.projecting import (
     ascending_thresholds,
     direction,
@@ -28,7 +29,7 @@ from rankcore.ordinal.projecting import (
     projections,
     scores_along,
 )
-from rankcore.ordinal.scale import OF_FORGETTING, OF_UNITS
+from rankcore.ordinal.scale import ANY_HALF_LIFE, OF_FORGETTING, OF_UNITS
 
 __all__ = ["OrdinalLogistic"]
 
@@ -52,9 +53,11 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
-    half_life : float, optional
+    half_life : float or "auto", optional
         Number of learned rows after which a row has half its weight in averages, at least 1, so
-        that these follow a stream that changes. By default all rows weigh the same.
+        that these follow a stream that changes. By default all rows weigh the same. "auto" chooses
+        after each row among the last parameters, this average, and half-lives of 30, 200 and 1,500
+        rows, by their losses on recent rows before these were learned.
     loss : {"absolute", "zero_one", "squared"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
         mistakes (by the most probable rank), or the squared distance.
@@ -102,6 +105,9 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         Calibration scores, only after `conformalize`; removed by `partial_fit`.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
         Cost of a prediction (column) for a true rank (row).
+    half_life_ : float
+        The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
+        parameters, infinity for an average in which all rows weigh the same.
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -176,10 +182,11 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     _one_direction = True
     _weighs_steps = True
     _built_in: ClassVar = {"average": bool, **OF_UNITS, **OF_FORGETTING}
-    _constraints: ClassVar = {"eta0": Real(1e-100, 1e100), "half_life": HALF_LIFE}
+    _constraints: ClassVar = {"eta0": Real(1e-100, 1e100), "half_life": ANY_HALF_LIFE}
 
     coef_ = direction
     thresholds_ = ascending_thresholds
+    half_life_ = resolved_half_life
     project = project
     _projected = projections
 
@@ -189,7 +196,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         eta0: float = 2.0,
         step: Literal["decreasing", "constant"] = "decreasing",
         average: bool = True,
-        half_life: float | None = None,
+        half_life: float | str | None = None,
         loss: Literal["absolute", "zero_one", "squared"] = "absolute",
         max_iter: int = 20,
         standardize: Literal["auto", False] = "auto",

@@ -24,6 +24,13 @@ AUTO_PASSES = 20
 
 @property  # type: ignore[misc]
 @consistent_read
+def resolved_half_life(learner: Any) -> float:
+    """The half-life in use: 0 for the last parameters, infinity for all rows alike."""
+    return float(learner._fitted_state().model.half_life)
+
+
+@property  # type: ignore[misc]
+@consistent_read
 def resolved_margin(learner: Any) -> float:
     """The resolved ``margin``, in units of the projections."""
     return float(learner._fitted_state().model["margin"][0])

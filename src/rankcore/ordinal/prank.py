@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.params import HALF_LIFE, Constraints
+from rankcore._core.params import Constraints
 from rankcore._ext.ordinal import PRankModel
 from rankcore.ordinal.base import OnlineOrdinalClassifier
-from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.parameters import resolved_half_life, resolved_margin
 from rankcore.ordinal.projecting import (
     ascending_thresholds,
     direction,
@@ -21,7 +21,7 @@ from rankcore.ordinal.projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal.scale import MARGIN, OF_FORGETTING, OF_PRANK, OF_UNITS, SCALE
+from rankcore.ordinal.scale import ANY_HALF_LIFE, MARGIN, OF_FORGETTING, OF_PRANK, OF_UNITS, SCALE
 
 __all__ = ["PRank"]
 
@@ -55,9 +55,11 @@ class PRank(OnlineOrdinalClassifier):
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
-    half_life : float, optional
+    half_life : float or "auto", optional
         Number of learned rows after which a row has half its weight in averages, at least 1, so
-        that these follow a stream that changes. By default all rows weigh the same.
+        that these follow a stream that changes. By default all rows weigh the same. "auto" chooses
+        after each row among the last parameters, this average, and half-lives of 30, 200 and 1,500
+        rows, by their losses on recent rows before these were learned.
     standardize : "auto" or False, default="auto"
         Learn from columns that are centred and divided by their deviation, those of the weighted
         rows of ``fit`` or, in `partial_fit`, of all rows up to the current one. The model is
@@ -101,6 +103,9 @@ class PRank(OnlineOrdinalClassifier):
         The direction (a copy).
     threshold_scale_ : float
         The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    half_life_ : float
+        The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
+        parameters, infinity for an average in which all rows weigh the same.
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -186,7 +191,7 @@ class PRank(OnlineOrdinalClassifier):
     _merges = True
 
     _constraints: ClassVar[Constraints] = {
-        "half_life": HALF_LIFE,
+        "half_life": ANY_HALF_LIFE,
         "threshold_scale": SCALE,
         "margin": MARGIN,
     }
@@ -195,6 +200,7 @@ class PRank(OnlineOrdinalClassifier):
     thresholds_ = ascending_thresholds
     threshold_scale_ = resolved_scale
     margin_ = resolved_margin
+    half_life_ = resolved_half_life
     project = project
     _projected = projections
     _ranks = ranks_along
@@ -208,7 +214,7 @@ class PRank(OnlineOrdinalClassifier):
         threshold_scale: float | str = "auto",
         margin: float | str = "auto",
         *,
-        half_life: float | None = None,
+        half_life: float | str | None = None,
         standardize: Literal["auto", False] = "auto",
         shuffle: bool = True,
         tol: float | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rankcore._core.params import Options, Real
+from rankcore._core.params import HALF_LIFE, Options, Real
 from rankcore._ext.online_model import UNKNOWN
 
 # Names of parameters, and the types they are saved as.
@@ -26,9 +26,13 @@ def scale_setting(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
-def half_life_setting(value: Any) -> float | None:
+# Range of ``half_life`` of learners that can choose it.
+ANY_HALF_LIFE = Options("auto") | HALF_LIFE
+
+
+def half_life_setting(value: Any) -> float | str | None:
     """Return the parameter as stored with a state."""
-    return None if value is None else float(value)
+    return None if value is None else scale_setting(value)
 
 
 # Range of ``margin``.
