@@ -128,6 +128,35 @@ def test_detectors_see_the_losses_of_rows_before_they_are_learned():
     assert detector.seen == []  # it is copied
 
 
+@pytest.mark.parametrize("keep", [150, 1000, 10_000])
+def test_keeping_many_rows_does_not_hide_a_drift(keep):
+    X, y = make_drift(12_000, drift="abrupt", random_state=3)
+    found = {}
+    for name, size in (("default", 100), ("kept", keep)):
+        model = DriftMonitor(rc.PRank(), PageHinkley(), keep=size, action=lambda _: None)
+        for rows, labels in chunks(X, y):
+            model.partial_fit(rows, labels, RANKS)
+        found[name] = model.drifts_
+    assert found["kept"] == found["default"]
+    assert 6000 < found["kept"][0] < 6300
+
+
+@pytest.mark.parametrize("keep", [20, 30])
+def test_losses_before_a_restart_do_not_confirm_an_alarm(keep):
+    X, y = reversed_half()
+    monitor = DriftMonitor(rc.PRank(), At(1, 2, 3, 130), keep=keep)
+    for row in range(200):
+        monitor.partial_fit(X[row : row + 1], y[row : row + 1], RANKS)
+    assert monitor.drifts_ == [131]
+
+
+@pytest.mark.parametrize("detector", ["adwin", PageHinkley, object()], ids=str)
+def test_monitor_rejects_what_is_not_a_detector(detector):
+    X, y = reversed_half()
+    with pytest.raises(TypeError, match=r"detector must be an object with update.*; got"):
+        DriftMonitor(rc.PRank(), detector).partial_fit(X, y)
+
+
 def test_a_learner_that_improves_does_not_drift():
     X, y = make_drift(2000, drift=None, noise=0.0, random_state=0)
     monitor = DriftMonitor(rc.PRank(), At(*range(1000, 2000)), keep=500)

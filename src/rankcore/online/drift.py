@@ -22,6 +22,8 @@ from rankcore.online.wrapper import StreamWrapper, encode_labels, learn_chunk, r
 # latest losses must exceed that of all: at most one false alarm in 100,000 rows (tests/test_drift).
 ADWIN_DELTA = 1e-5
 STANDARD_ERRORS = 2.0
+# Maximum number of latest losses whose mean is compared: more would hide a rise that just began.
+MAX_LATEST = 100
 
 
 class Detector(Protocol):
@@ -69,8 +71,9 @@ class DriftMonitor(StreamWrapper):
 
     Notes
     -----
-    A change is an alarm only if the mean loss of the latest ``keep`` rows is two standard errors
-    above that of all rows since the last start: detectors also find that a learner improves.
+    A change is an alarm only if the mean loss of the latest rows, ``keep`` but at most 100, is two
+    standard errors above that of all rows since the last start: detectors also find that a learner
+    improves.
     Memory: the latest rows, and those of the chunk that they begin in.
 
     Examples
@@ -145,16 +148,16 @@ class DriftMonitor(StreamWrapper):
         if "estimator_" not in vars(self):
             detector = self._new_detector()
             self._learn(X, y, classes, sample_weight)
-            self._watched = _Watched(detector)
+            self._watched = _Watched(detector, min(self.keep, MAX_LATEST))
             self.drifts_: list[int] = []
             self.t_ = n_rows_of(X)
-            self._watched.remember(_Kept(X, y, sample_weight, np.zeros(0)), self.keep)
+            self._watched.remember(_Kept(X, y, sample_weight), self.keep)
             return self
         ranks = encode_labels(self.estimator_, y, n_rows_of(X))
         losses = rank_losses(self.estimator_, X, ranks) / (self.ranks_.size - 1)
         self._learn(X, y, classes, sample_weight)
         self.t_ += losses.size
-        self._watched.remember(_Kept(X, y, sample_weight, losses), self.keep)
+        self._watched.remember(_Kept(X, y, sample_weight), self.keep)
         if self._watched.found(losses):
             self.drifts_.append(self.t_)
             self._act()
@@ -162,6 +165,13 @@ class DriftMonitor(StreamWrapper):
 
     def _new_detector(self) -> Detector:
         if self.detector is not None:
+            if isinstance(self.detector, type) or not (
+                hasattr(self.detector, "update") and hasattr(self.detector, "drift_detected")
+            ):
+                raise TypeError(
+                    "detector must be an object with update and drift_detected, such as "
+                    f"river.drift.ADWIN(); got {self.detector!r}"
+                )
             return deepcopy(self.detector)
         try:
             from river.drift import ADWIN
@@ -187,23 +197,24 @@ class DriftMonitor(StreamWrapper):
 
 
 class _Kept:
-    """Rows of a chunk, and their losses when they were predicted."""
+    """Rows of a chunk."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any, losses: Floats) -> None:
-        self.X, self.y, self.sample_weight, self.losses = X, y, sample_weight, losses
+    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self.X, self.y, self.sample_weight = X, y, sample_weight
         self.n_rows = n_rows_of(X)
 
     def last(self, n: int) -> _Kept:
         """Return the last rows."""
         rows = np.arange(max(0, self.n_rows - n), self.n_rows)
         weights = None if self.sample_weight is None else np.asarray(self.sample_weight)[rows]
-        return _Kept(take_rows(self.X, rows), np.asarray(self.y)[rows], weights, self.losses[-n:])
+        return _Kept(take_rows(self.X, rows), np.asarray(self.y)[rows], weights)
 
 
 class _Watched:
     """The latest chunks, the losses since the last start, and their detector."""
 
-    def __init__(self, detector: Detector) -> None:
+    def __init__(self, detector: Detector, n_latest: int) -> None:
+        self.n_latest = n_latest
         self.chunks: deque[_Kept] = deque()
         self.n_rows = 0
         self.restart(detector)
@@ -212,6 +223,7 @@ class _Watched:
         """Forget the losses, not the rows."""
         self.detector = detector
         self.sums = np.zeros(3)  # the number of losses, their sum, and that of their squares
+        self.losses = np.zeros(0)  # the latest ones
 
     def remember(self, chunk: _Kept, n: int) -> None:
         """Add a chunk; drop those before the latest n rows."""
@@ -237,9 +249,9 @@ class _Watched:
             self.detector.update(loss)
             changed = changed or bool(self.detector.drift_detected)
         self.sums += losses.size, losses.sum(), (losses**2).sum()
+        self.losses = np.append(self.losses, losses)[-self.n_latest :]
         if not changed:
             return False
         n, total, squares = self.sums
-        latest = np.concatenate([one.losses for one in self.chunks])
-        error = np.sqrt(max(squares / n - (total / n) ** 2, 0.0) / max(latest.size, 1))
-        return bool(latest.size and latest.mean() > total / n + STANDARD_ERRORS * error)
+        error = np.sqrt(max(squares / n - (total / n) ** 2, 0.0) / self.losses.size)
+        return bool(self.losses.mean() > total / n + STANDARD_ERRORS * error)
