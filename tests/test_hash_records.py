@@ -93,13 +93,38 @@ def test_a_stream_of_dictionaries_is_learned():
         (["{"], "record 0 must be a JSON object"),
         (["[1]"], r"record 0 must be a dictionary; got \[1\]"),
         ([{"stars": 1}, {"x": 2}], "record 1 must have a value of 'stars'; it has x"),
-        ([{"stars": 1, "x": {"y": 1j}}], "x.y must be a number.*got 1j"),
-        ([{"stars": 1, "x": [[1]]}], r"x must be a number.*got \[\[1\]\]"),
+        ([{"stars": 1, "x": {"y": 1j}}], "record 0: x.y must be a number.*got 1j"),
+        ([{"stars": 1, "x": [[1]]}], r"record 0: x must be a number.*got \[\[1\]\]"),
+        (['{"stars": 1}', '{"stars": 1, "x": NaN}'], "record 1: x must be a finite.*got nan"),
+        (['{"stars": 1, "x": {"y": -Infinity}}'], "x.y must be a finite number.*got -inf"),
+        (['{"stars": 1, "x": 1e400}'], "x must be a finite number.*got inf"),
+        ([{"stars": 1, "x": 10**400}], "x must be a finite number.*got 1000"),
+        (['{"stars": 1, "x": "\\ud800"}'], r"x must be valid Unicode; got '\\ud800'"),
+        (['{"stars": 1, "x": ["a", "\\ud800"]}'], "x must be valid Unicode"),
+        (['{"stars": NaN}'], "record 0: stars must be a finite number or a text; got nan"),
+        ([{"stars": 10**400}], "record 0: stars must be a finite number or a text; got 1000"),
+        ([{"stars": [1]}], r"record 0: stars must be a finite number or a text; got \[1\]"),
+        (['{"stars": 1}', '{"stars": "2"}'], "record 1: stars must be one of numbers.*got '2'"),
+        (['{"stars": "1"}', '{"stars": 2}'], "record 1: stars must be one of texts.*got 2"),
     ],
 )
 def test_invalid_records_are_named(records, message):
     with pytest.raises(ValueError, match=message):
         next(hash_records(records, "stars"))
+
+
+def test_queries_that_are_numbers_and_texts_are_kept_apart():
+    records = [{"stars": 1, "q": 1}, {"stars": 2, "q": "1"}]
+    with pytest.raises(ValueError, match="record 1: q must be one of numbers.*got '1'"):
+        next(hash_records(records, "stars", qid="q"))
+
+
+def test_none_in_lists_is_left_out():
+    with_none, without = (
+        next(hash_records([{"stars": 1, "tags": tags}], "stars", n_features=16)).X.toarray()
+        for tags in ([None, "late", None], ["late"])
+    )
+    np.testing.assert_array_equal(with_none, without)
 
 
 @pytest.mark.parametrize("name", ["n_features", "rows_per_chunk"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -109,13 +110,13 @@ def hash_records(
     Chunk
         X is a CSR matrix. A number or boolean is the value of the feature of its key; a text, and
         each item of a list, is a feature of its own with the value 1, named "key=text"; keys of an
-        inner dictionary are preceded by those above it and a dot; None is left out.
+        inner dictionary are preceded by those above it and a dot; None is left out, also in lists.
 
     Raises
     ------
     ValueError
-        If a line is not a JSON object, a record lacks the label or the query, or a value is of
-        another type.
+        If a line is not a JSON object, a value is of another type, NaN or infinite, or a record
+        lacks the label or the query, or has a text where the first record has a number.
 
     Examples
     --------
@@ -128,39 +129,71 @@ def hash_records(
     check_count(n_features, "n_features")
     check_count(rows_per_chunk, "rows_per_chunk")
     hasher = FeatureHasher(n_features, input_type="pair")
-    for batch in _batches(_dictionaries(records, label, qid), rows_per_chunk, qid):
-        keys = {label, qid}
-        X = hasher.transform(
-            [
-                [*_features({key: value for key, value in one.items() if key not in keys})]
-                for one in batch
-            ]
-        )
-        queries = None if qid is None else np.array([one[qid] for one in batch])
-        yield Chunk(X, np.array([one[label] for one in batch]), queries)
+    for batch in _batches(_examples(records, label, qid), rows_per_chunk, qid is None):
+        X = hasher.transform([one.features for one in batch])
+        queries = None if qid is None else np.array([one.query for one in batch])
+        yield Chunk(X, np.array([one.label for one in batch]), queries)
+
+
+@dataclass(frozen=True)
+class _Example:
+    """A record, with the names and values of its features."""
+
+    features: list[tuple[str, float]]
+    label: Any
+    query: Any
 
 
 def _batches(
-    records: Iterator[Mapping[str, Any]], n_rows: int, qid: str | None
-) -> Iterator[list[Mapping[str, Any]]]:
-    """Divide records into lists of at least ``n_rows``, of whole queries."""
-    batch: list[Mapping[str, Any]] = []
-    for record in records:
-        whole = qid is None or (batch and record[qid] != batch[-1][qid])
+    examples: Iterator[_Example], n_rows: int, without_queries: bool
+) -> Iterator[list[_Example]]:
+    """Divide examples into lists of at least ``n_rows``, of whole queries."""
+    batch: list[_Example] = []
+    for one in examples:
+        whole = without_queries or (batch and one.query != batch[-1].query)
         if len(batch) >= n_rows and whole:
             yield batch
             batch = []
-        batch.append(record)
+        batch.append(one)
     if batch:
         yield batch
 
 
-def _dictionaries(records: Any, label: str, qid: str | None) -> Iterator[Mapping[str, Any]]:
-    """Yield the records, which have the keys."""
+def _examples(records: Any, label: str, qid: str | None) -> Iterator[_Example]:
+    """Yield an example for each record."""
+    keys = [label] if qid is None else [label, qid]
+    texts: dict[str, bool] = {}  # whether the values of a key are texts, as in the first record
+    for number, record in enumerate(_dictionaries(records)):
+        for key in keys:
+            value = record.get(key)
+            if value is None:
+                raise ValueError(
+                    f"record {number} must have a value of {key!r}; it has "
+                    f"{', '.join(map(str, islice(record, 10)))}"
+                )
+            if not isinstance(value, str) and not (isinstance(value, Real) and _is_finite(value)):
+                raise ValueError(
+                    f"record {number}: {key} must be a finite number or a text; got {value!r:.60}"
+                )
+            if isinstance(value, str) != texts.setdefault(key, isinstance(value, str)):
+                kind = "texts" if texts[key] else "numbers"
+                raise ValueError(
+                    f"record {number}: {key} must be one of {kind}, as in the first record; got "
+                    f"{value!r:.60}"
+                )
+        try:
+            features = [*_features({key: record[key] for key in record if key not in keys})]
+        except ValueError as error:
+            raise ValueError(f"record {number}: {error}") from None
+        yield _Example(features, record[label], None if qid is None else record[qid])
+
+
+def _dictionaries(records: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the records."""
     if isinstance(records, str | os.PathLike):
         with open_lines(records) as blocks:
             lines = (line for block, _ in blocks for line in bytes(block).splitlines())
-            yield from _dictionaries(lines, label, qid)
+            yield from _dictionaries(lines)
         return
     for number, record in enumerate(records):
         if isinstance(record, str | bytes):
@@ -172,29 +205,49 @@ def _dictionaries(records: Any, label: str, qid: str | None) -> Iterator[Mapping
                 raise ValueError(f"record {number} must be a JSON object: {error}") from None
         if not isinstance(record, Mapping):
             raise ValueError(f"record {number} must be a dictionary; got {record!r:.60}")
-        for key in [label] if qid is None else [label, qid]:
-            if record.get(key) is None:
-                raise ValueError(
-                    f"record {number} must have a value of {key!r}; it has "
-                    f"{', '.join(map(str, islice(record, 10)))}"
-                )
         yield record
 
 
 def _features(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the features of a record that are not 0."""
+    """Yield the features of a record; ValueError for values that are none."""
     for key, value in record.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
             yield from _features(value, f"{name}.")
         elif isinstance(value, str):
-            yield f"{name}={value}", 1.0
+            yield _text(name, value)
         elif isinstance(value, Real):
-            yield name, float(value)
-        elif isinstance(value, list | tuple) and all(isinstance(one, str | Real) for one in value):
-            yield from ((f"{name}={one}", 1.0) for one in value)
+            yield name, _finite(name, value)
+        elif isinstance(value, list | tuple) and all(
+            one is None or isinstance(one, str | Real) for one in value
+        ):
+            yield from (_text(name, one) for one in value if one is not None)
         elif value is not None:
             raise ValueError(
                 f"{name} must be a number, a text, a list of these, a dictionary or None; got "
                 f"{value!r:.60}"
             )
+
+
+def _text(name: str, value: Any) -> tuple[str, float]:
+    """Return the feature of a text; ValueError for half a pair of surrogates."""
+    feature = f"{name}={value}"
+    try:
+        feature.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be valid Unicode; got {value!a:.60}") from None
+    return feature, 1.0
+
+
+def _finite(name: str, value: Any) -> float:
+    """Return a number; ValueError if it is not finite."""
+    if not _is_finite(value):
+        raise ValueError(
+            f"{name} must be a finite number, or None if it is missing; got {value!s:.60}"
+        )
+    return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a number, also an integer of any size, is finite as a float."""
+    return bool(abs(value) <= sys.float_info.max)
