@@ -145,3 +145,15 @@ def test_options_that_exclude_each_other_are_errors(folder):
     assert "ordinal-boost does not learn streams" in fail(
         folder / "rows.svm.gz", "--model", "ordinal-boost"
     )
+
+
+def test_measures_of_probabilities_require_a_learner_with_them(folder):
+    error = fail(folder / "rows.svm.gz", "-m", "rank_loss", "-m", "rps")
+    assert "rank_loss, rps require probabilities, which --model prank does not predict" in error
+
+
+@pytest.mark.parametrize("name", ["rows.svm.gz", "rows.csv", "rows.jsonl"])
+def test_rankers_require_queries(folder, name):
+    hashed = ("--hash", 64) if name.endswith("jsonl") else ()
+    error = fail(folder / name, *hashed, "--model", "pairwise")
+    assert "pairwise compares the documents of a query, and DATA has none" in error

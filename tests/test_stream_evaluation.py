@@ -181,6 +181,18 @@ def test_memory_does_not_grow_with_the_stream():
     assert peaks[1] < peaks[0] + 30_000  # a chunk has 1 kB; the loss curve has 90 points a decade
 
 
+@pytest.mark.parametrize("delay", [0, 70])
+def test_chunks_without_rows_are_left_out(delay):
+    empty = (X[:0], Y[:0])
+    expected, found = (
+        evaluate(rc.PRank(), stream, window=100, delay=delay, classes=RANKS)
+        for stream in (CHUNKS, [one for chunk in CHUNKS for one in (empty, chunk, empty)])
+    )
+    assert [one.latest for one in found.windows[1:]] == [one.latest for one in expected.windows[1:]]
+    assert [one.seen for one in found.windows] == [one.seen for one in expected.windows]
+    assert found.overall == expected.overall
+
+
 def test_empty_stream_has_no_windows():
     found = evaluate(rc.PRank(), [])
     assert found.windows == []

@@ -118,7 +118,8 @@ def evaluate(
         stream in place. The first chunks of a new one are learned, but not predicted.
     stream : iterable of (X, y), Chunk or LetorData
         Chunks in the order of time. Rows of a chunk are predicted together by the model before it:
-        with chunks larger than the ``window``, the rows of several windows are.
+        with chunks larger than the ``window``, the rows of several windows are. Chunks without rows
+        are left out.
     metrics : str or list of str, optional
         Of labels, measures that are means over rows: ``"rank_loss"`` (the default),
         ``"accuracy"``, ``"accuracy_within"`` and, by ``predict_proba``,
@@ -187,6 +188,8 @@ def evaluate(
         return size
 
     for chunk in as_chunks(stream):
+        if not n_rows_of(chunk.X):
+            continue
         while waiting and n_waiting - waiting[0][1] >= delay:
             n_waiting -= learn_oldest()
             fitted = True

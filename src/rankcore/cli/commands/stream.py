@@ -99,6 +99,13 @@ def stream(
         estimator = choice.make(learner)
         if not hasattr(estimator, "partial_fit"):
             raise ValueError(f"--model {learner.name} does not learn streams; prank does")
+        if learner.ranks_queries:
+            chunks = _with_queries(chunks, learner.name)
+        elif not hasattr(estimator, "predict_proba") and _of_probabilities(metric):
+            raise ValueError(
+                f"--metric: {', '.join(metric or ())} require probabilities, which --model "
+                f"{learner.name} does not predict; logistic does"
+            )
         if drift and learner.ranks_queries:
             raise ValueError(f"--drift requires labels, which {learner.name} does not predict")
         model = DriftMonitor(estimator) if drift else estimator
@@ -204,6 +211,27 @@ def _chunks(rows: Rows, n_rows: int, classes: Any) -> Iterator[Chunk]:
             part = slice(first, int(ends[place]))
             yield Chunk(some_rows(X, part), y[part], None if qid is None else qid[part])
             first = part.stop
+
+
+def _of_probabilities(metrics: list[str] | None) -> bool:
+    """Return whether measures of labels include some of probabilities; ValueError for others."""
+    from rankcore.metrics import row_evaluation
+    from rankcore.online.evaluation import OF_PROBABILITIES
+
+    return metrics is not None and not OF_PROBABILITIES.isdisjoint(
+        row_evaluation.row_measures(metrics)
+    )
+
+
+def _with_queries(chunks: Iterator[Chunk], name: str) -> Iterator[Chunk]:
+    """Yield chunks; ValueError for one without queries."""
+    for one in chunks:
+        if one.qid is None:
+            raise ValueError(
+                f"--model {name} compares the documents of a query, and DATA has none: lines of "
+                "text need qid:, tables and JSON lines --qid"
+            )
+        yield one
 
 
 def _hashed(data: list[str], layout: Layout, n_features: int, n_rows: int) -> Iterator[Chunk]:
