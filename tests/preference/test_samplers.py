@@ -305,3 +305,52 @@ def test_ratings_and_leaderboards_have_the_items(items):
     np.testing.assert_array_equal(ratings.items[ratings.ranking[0]], items[1])
     np.testing.assert_array_equal(ratings.leaderboard()[0].item, items[1])
     assert ratings.items.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"size": 2, "answers": "best"},
+        {"size": 2, "answers": "order"},
+        {"size": 3, "answers": "best"},
+        {"size": 4, "answers": "order"},
+        {"size": 3, "answers": "best", "top_k": 2},
+        {"size": 7, "answers": "order"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("refused", ["all", "item 0"])
+@pytest.mark.parametrize("step", [None, 1])
+def test_asking_ends_although_a_judge_abstains(form, refused, step):
+    places = np.random.default_rng(0).permutation(7)
+    sampler = Sampler(list(range(7)), seed=0, **form)
+    n_asked = 0
+    while asked := sampler.ask(step):
+        for comparison in asked:
+            n_asked += 1
+            order = np.argsort(places[list(comparison.places)]).tolist()
+            answer = {"degree": order[0] == 0, "best": order[0], "order": order}[sampler.answers]
+            abstains = refused == "all" or 0 in comparison.places
+            sampler.tell(comparison, None if abstains else answer)
+        assert n_asked < 200
+    assert sampler.done()
+    if refused == "item 0" and form.get("size") != 7:
+        # Without item 0, the best of three does not tell the order of the last two.
+        k = 4 if form.get("size") == 3 else 6
+        k = form.get("top_k", k)
+        found = [place for place in sampler.ranking().tolist() if place]
+        assert found[:k] == [place for place in np.argsort(places).tolist() if place][:k]
+
+
+def test_an_order_of_one_item_is_an_abstention():
+    one, other = (Sampler(list(range(6)), size=3, answers="order", seed=0) for _ in range(2))
+    for _ in range(40):
+        asked = one.ask()
+        assert asked == other.ask()
+        for comparison in asked:
+            one.tell(comparison, [1])
+            other.tell(comparison, None)
+    assert not asked
+    assert one.done()
+    assert one.n_answers == 0

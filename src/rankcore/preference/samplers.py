@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -138,6 +139,7 @@ class Sampler:
         self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
         self._waiting: Counter[Comparison] = Counter()
+        self._abstained: Counter[tuple[int, int]] = Counter()  # by pair, since its last answer
         self._declined: set[tuple[int, int]] = set()
         self._draws: Draws | None = None
         self._report: tuple[int, Draws] | None = None
@@ -181,7 +183,8 @@ class Sampler:
         comparison : Comparison
         answer : bool, float, int, sequence of int or None
             See ``answers``. An order may lack items, about which it then says nothing. None is an
-            abstention: the pair is not asked again.
+            abstention, as is an order of one item: the pair is not asked again, nor a group whose
+            pairs were all in two abstentions since their last answer.
         judge : hashable, optional
             Name of the judge. None: that of the comparison.
 
@@ -196,10 +199,17 @@ class Sampler:
         self._waiting[comparison] -= 1
         if self._waiting[comparison] <= 0:
             del self._waiting[comparison]
-        if parsed is None:
-            if len(places) == 2:
-                self._declined.add((min(places), max(places)))
+        if parsed is None or (self.answers == "order" and len(parsed) == 1):
+            for pair in _pairs_of(places):
+                self._abstained[pair] += 1
+                # One abstention from a group does not tell which of its pairs has no answer.
+                if self._abstained[pair] >= min(2, len(places) - 1):
+                    self._declined.add(pair)
             return
+        named = [places[place] for place in parsed] if self.answers == "order" else places
+        for pair in _pairs_of(named):
+            self._abstained.pop(pair, None)
+            self._declined.discard(pair)
         self._new.append((places, parsed, number))
         self._counts[list(places)] += 1
         self._by_judge[number] += 1
@@ -267,7 +277,7 @@ class Sampler:
         n = len(self.items)
         if n < 2:
             return True
-        if self.n_answers == 0:
+        if self.n_answers == 0 and not self._declined:
             return False
         allowed = 1.0 if confidence is None else 1 - confidence
         if confidence is None:
@@ -291,9 +301,10 @@ class Sampler:
         k, places = self._top_k, places_of(draws.theta)
         order = np.argsort(places.mean(axis=0), kind="stable")
         if not declined:
-            rank = np.argsort(order)
-            for pair in self._declined:
-                better, worse = sorted(pair, key=lambda place: int(rank[place]))
+            rank = np.argsort(order).tolist()
+            # Exchanges in this order sort items of which all pairs were declined.
+            for i, j in sorted(sorted((rank[u], rank[v])) for u, v in self._declined):
+                better, worse = order[i], order[j]
                 turned = places[:, better] > places[:, worse]
                 exchanged = places[turned][:, [worse, better]]
                 places[turned, better] = exchanged[:, 0]
@@ -457,6 +468,10 @@ class Sampler:
         value = part.reliability(self._rng)[0] ** 2 / self._prices
         return self._judges[int(np.argmax(value))]
 
+    def _is_declined(self, places: Sequence[int]) -> bool:
+        """Return whether judges abstained from all pairs of some places."""
+        return self._declined.issuperset(_pairs_of(places))
+
     def _groups(self, draws: Draws) -> list[Question]:
         """Return groups of items of similar strength in one draw; those that may be in the top."""
         n, drawn = len(self.items), draws.theta[int(self._rng.integers(len(draws.theta)))]
@@ -471,6 +486,18 @@ class Sampler:
         pool = pool[np.argsort(-drawn[pool], kind="stable")]
         queue: list[Question] = []
         for start in range(0, pool.size, size):
-            group = self._rng.permutation(pool[min(start, pool.size - size) :][:size])
-            queue.append((tuple(group.tolist()), self._judges[0]))
+            group = self._rng.permutation(pool[min(start, pool.size - size) :][:size]).tolist()
+            if not self._is_declined(group):
+                queue.append((tuple(group), self._judges[0]))
+        if not queue:
+            ranked = pool.tolist()
+            left = (pair for pair in combinations(ranked, 2) if not self._is_declined(pair))
+            if (pair := next(left, None)) is not None:
+                others = [place for place in ranked if place not in pair]
+                queue.append(((*pair, *others[: size - 2]), self._judges[0]))
         return queue
+
+
+def _pairs_of(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the pairs of some places, the smaller one first."""
+    return list(combinations(sorted(places), 2))
