@@ -549,6 +549,15 @@ def test_rankers_learn_words_as_grades(name, way, queries, client):
     assert local.score(X, words, qid=qid) == numbers.score(X, grades, qid=qid)
     with pytest.raises(ValueError, match=f"pass classes=.*{name}"):
         learner(name).fit(bX, blocks(3, words)[0], qid=bq)
+    if way == "categorical":
+        turned = [
+            delayed(
+                lambda one: pd.Series(pd.Categorical(one, np.unique(grades)[::-1], ordered=True))
+            )(b)
+            for b in blocks(3, grades)[0]
+        ]
+        with pytest.raises(ValueError, match="categories of y must ascend if they are numbers"):
+            learner(name).fit(bX, turned, qid=bq)
     found = rd.evaluate(by, blocks(3, X[:, 0])[0], qid=bq, classes=WORDS)
     assert dict(found) == dict(rc.metrics.evaluate(grades, X[:, 0], qid=qid))
 

@@ -124,6 +124,30 @@ def test_numbers_are_not_taken_for_words(learner):
         ranker_of(learner, classes=words[::-1]).fit(X, ordered(labels, words), qid=QID)
 
 
+@walk([one for one in EVERY if held_out(one, GRADES)])
+def test_held_out_words_beside_numbers_are_rejected(learner):
+    words, grades, labels = words_for(learner)
+    given = held_out(learner, ordered(labels, words[::-1]))  # an order of its own
+    with pytest.raises(ValueError, match="labels of the eval_set must be numbers, as y's are"):
+        ranker_of(learner).fit(X, grades, qid=QID, **given)
+
+
+@walk(EVERY)
+def test_numbers_in_another_order_than_their_own_are_rejected(learner):
+    _, grades, _ = words_for(learner)
+    numbers = np.unique(grades).tolist()
+    turned = ordered(grades, numbers[::-1])
+    with pytest.raises(ValueError, match="the categories of y must ascend if they are numbers"):
+        ranker_of(learner).fit(X, turned, qid=QID)
+    expected = ranker_of(learner).fit(X, grades, qid=QID)
+    found = ranker_of(learner).fit(X, ordered(grades, [*numbers, 9]), qid=QID)
+    assert equal_models(found, expected)
+    with pytest.raises(ValueError, match="the categories of y must ascend if they are numbers"):
+        found.score(X, turned, qid=QID)
+    with pytest.raises(ValueError, match="the categories of y must ascend if they are numbers"):
+        rc.metrics.evaluate(turned, X[:, 0], qid=QID)
+
+
 WARM = [one for one in EVERY if "warm_start" in one.get_params()]
 
 

@@ -266,13 +266,21 @@ def as_grades(
     """Replace labels that are words by grades 0, 1 ...; return the words too, lowest first.
 
     Their order is that of ``words`` or of an ordered categorical. Labels that are numbers are
-    returned as they are, with None. ``learner`` is what has a parameter ``classes``, for errors.
+    returned as they are, with None; an ordered categorical of these must ascend. ``learner`` is
+    what has a parameter ``classes``, for errors.
     """
     if words is None and not are_words(y):
+        check_ascent(declared_order(y))
         return y, None
     labels, of_dtype = as_labels(y)
     known = words_among(labels, of_dtype, words, learner)
     return encode(labels, known).astype(np.float64), known
+
+
+def check_ascent(of_dtype: NDArray[Any] | None) -> None:
+    """Raise ValueError if the order of y's categories, which are numbers, is not their own."""
+    if of_dtype is not None and of_dtype.size > 1:
+        check_classes(of_dtype, "the categories of y")
 
 
 def words_among(

@@ -29,6 +29,7 @@ from rankcore._core.kernels import some_rows
 from rankcore._core.labels import (
     are_words,
     as_labels,
+    check_ascent,
     declared_labels,
     encode,
     kind_of_label,
@@ -462,9 +463,10 @@ class ShardedRows:
     ) -> tuple[ShardedRows, NDArray[Any] | None]:
         """Replace labels that are words by grades; return these words too, lowest first."""
         found = join_labels([one.labels for one in self.stats])
-        if declared is None and not are_words(found):
-            return self, None
         order = common_order([one.order for one in self.stats])
+        if declared is None and not are_words(found):
+            check_ascent(order)
+            return self, None
         words = words_among(found, order, declared, learner)
         self.shards.transform(grade, words=words)
         stats = [replace(one, labels=np.sort(encode(one.labels, words))) for one in self.stats]

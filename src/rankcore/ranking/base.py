@@ -19,7 +19,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.frames import frame_of
-from rankcore._core.labels import WORDS, as_grades, as_relevance, check_words
+from rankcore._core.labels import WORDS, are_words, as_grades, as_relevance, check_words
 from rankcore._core.model_spec import SerializableMixin
 from rankcore._core.monitor import Callback
 from rankcore._core.numbers import Floats
@@ -174,7 +174,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         column = self._column_of_fit(qid)
         held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
         y, words = self._graded(y, X, unused=pairs is not None)
-        held_out = self._graded_sets(held_out, words)
+        held_out = self._graded_sets(held_out, words, labelled=y is not None and pairs is None)
         data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out, column)
         fitted = self._with_names(column, words)
         if propensity is not None:
@@ -237,10 +237,19 @@ class Ranker(SerializableMixin, BaseEstimator):
         return y, words
 
     def _graded_sets(
-        self, held_out: Sequence[HeldOut], words: NDArray[Any] | None
+        self, held_out: Sequence[HeldOut], words: NDArray[Any] | None, *, labelled: bool = True
     ) -> list[HeldOut]:
-        """Replace labels of held-out rows that are words by grades."""
+        """Replace labels of held-out rows that are words by grades.
+
+        If the labels of the fit are numbers, so must be these, as words need not be on the scale of
+        the numbers. A fit to listed pairs may be without, and is not ``labelled``.
+        """
         name = type(self).__name__
+        if labelled and words is None and any(are_words(one.y) for one in held_out):
+            raise ValueError(
+                f"{name}: labels of the eval_set must be numbers, as y's are; got words: pass "
+                "both as words, or both as numbers"
+            )
         return [replace(one, y=as_grades(one.y, words, name)[0]) for one in held_out]
 
     @abstractmethod

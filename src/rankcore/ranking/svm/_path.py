@@ -156,7 +156,7 @@ def ranksvm_path(
     column = qid if isinstance(qid, str) else None
     held_out = held_out_sets(eval_set, eval_qid=eval_qid, eval_group=eval_group, column=column)
     y, words = model._graded(y, X, unused=pairs is not None)
-    held_out = model._graded_sets(held_out, words)
+    held_out = model._graded_sets(held_out, words, labelled=y is not None and pairs is None)
     model = model._with_names(column, words)
     data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
     source: Any = ranking_source(data, as_rows=model._as_rows)
