@@ -24,6 +24,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 from setuptools.errors import PlatformError
+from setuptools.modified import newer
 
 CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
 WERROR = os.environ.get("RANKCORE_WERROR") == "1"
@@ -76,12 +77,19 @@ HEADER_FOLDERS = ["src/rankcore/include", "src/rankcore/_ext"]
 INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([\w.]+)"', re.MULTILINE)
 
 
+def own_pxd(kernel):
+    """Return the .pxd of a kernel, if it has one, in a list: Cython looks only beside the .pyx."""
+    path = Path("src/rankcore/_ext", Path(kernel).with_suffix(".pxd").name)
+    return [path.as_posix()] if path.exists() else []
+
+
 def headers_of(kernel, tree):
     """Return the headers that a kernel includes: itself, through a .pxd or through a header.
 
     Cython finds out by itself which .pxd files a kernel reads, but not what the C compiler reads.
     """
-    unread = {Path(file) for file in tree.all_dependencies(kernel) if not Path(file).is_absolute()}
+    files = set(tree.all_dependencies(kernel)).union(*map(tree.all_dependencies, own_pxd(kernel)))
+    unread = {Path(file) for file in files if not Path(file).is_absolute()}
     headers = set()
     while unread:
         names = INCLUDE.findall(unread.pop().read_text(encoding="utf-8"))
@@ -124,7 +132,12 @@ class Kernels(build_ext):
         tree = Dependencies.create_dependency_tree(Context.from_options(paths), quiet=True)
         for kernel in self.extensions:
             if kernel.sources[0].endswith(".pyx"):
-                kernel.depends = headers_of(kernel.sources[0], tree)
+                source = kernel.sources[0]
+                kernel.depends = headers_of(source, tree) + own_pxd(source)
+                translated = Path(self.build_temp, source).with_suffix(".c")
+                for pxd in own_pxd(source):
+                    if translated.exists() and newer(pxd, translated):
+                        translated.unlink()
         super().build_extensions()
 
 

@@ -39,11 +39,11 @@ print(json.dumps({
 """
 
 
-def few_kernels(folder):
+def few_kernels(folder, names=FEW):
     """Return a copy of the sources, compiled in seconds."""
     copy_sources(folder)
     for path in (folder / "src/_ext").glob("*.pyx"):
-        if path.stem not in FEW:
+        if path.stem not in names:
             path.unlink()
     return folder
 
@@ -103,17 +103,18 @@ def test_build_without_a_compiler_names_it(small, tmp_path):
     assert not list(tmp_path.glob("src/**/*.c"))  # said before the translation, which takes minutes
 
 
+def built(tree):
+    """Build what was edited; return when each kernel was built."""
+    command = sys.executable, "setup.py", "build_ext", "--inplace"
+    run(*command, cwd=tree, env=os.environ | {"CFLAGS": "-O0"})
+    files = (tree / "build").glob("lib*/rankcore/_ext/[!_]*")
+    return {path.name.partition(".")[0]: path.stat().st_mtime_ns for path in files}
+
+
 @pytest.mark.slow
 def test_an_edited_file_rebuilds_only_the_kernels_that_read_it(tmp_path):
     tree = few_kernels(tmp_path / "tree")
-
-    def built():
-        command = sys.executable, "setup.py", "build_ext", "--inplace"
-        run(*command, cwd=tree, env=os.environ | {"CFLAGS": "-O0"})
-        files = (tree / "build").glob("lib*/rankcore/_ext/[!_]*")
-        return {path.name.partition(".")[0]: path.stat().st_mtime_ns for path in files}
-
-    before = built()
+    before = built(tree)
     assert before.keys() == FEW
     for edited, expected in [
         ("src/_ext/pair_loss.pyx", {"pair_loss"}),
@@ -125,10 +126,20 @@ def test_an_edited_file_rebuilds_only_the_kernels_that_read_it(tmp_path):
     ]:
         path = tree / edited
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        after = built()
+        after = built(tree)
         rebuilt = {name for name in FEW if after[name] != before[name]}
         assert rebuilt == expected, edited
         before = after
+
+
+@pytest.mark.slow
+def test_an_edited_declaration_of_a_kernel_rebuilds_it(tmp_path):
+    tree = few_kernels(tmp_path / "tree", {"online_model"})
+    before = built(tree)
+    path = tree / "src/rankcore/_ext/online_model.pxd"
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert built(tree)["online_model"] != before["online_model"]
+    assert built(tree) == built(tree)
 
 
 FAULT = """

@@ -61,7 +61,7 @@ cdef class OnlineModel:
     cdef dict held  # all arrays by name
     cdef readonly object arrays  # the same, read-only
     cdef readonly dict forms  # their declarations
-    cdef bint writable
+    cdef readonly bint writable
     cdef object computed  # parameters for predictions, until the next row is learned
     cdef Checked *checked
     cdef int n_checked

@@ -327,8 +327,9 @@ def partial_fit_online(
     else:
         known, state = model.ranks_, model._state
         state.check_settings(model._settings(), {})
-        with uninterrupted():
-            state.ensure_writable()
+        if not state.model.writable:
+            with uninterrupted():
+                state.ensure_writable()
         rows = model._more_rows(X)
         labels, of_dtype = as_labels(y, rows.n_rows)
         declared = of_dtype if given is None else given
