@@ -403,6 +403,17 @@ def test_words_of_several_columns_have_the_name_of_their_column():
     assert n_moved
 
 
+def test_pairs_of_words_around_a_stop_word_are_not_moved():
+    texts = ["red the blue", "blue the red", "red blue", "green the green", "blue red", "green"]
+    steps = CountVectorizer(ngram_range=(1, 2), stop_words=["the"])
+    model = make_pipeline(steps, rc.PRank(random_state=0)).fit(texts, [2, 0, 2, 1, 0, 1])
+    for text, tried in (("red the blue", False), ("red blue", True)):
+        why = rc.explain.rank(model, text)
+        j = why.feature_names.index("red blue")
+        assert why.values[j] == "present"
+        assert (why.up[j] is not None) == (why.down[j] is not None) == tried
+
+
 def test_parts_of_words_are_not_moved():
     model = make_pipeline(CountVectorizer(analyzer="char"), rc.PRank(random_state=0))
     why = rc.explain.rank(model.fit(TEXTS, STARS), TEXTS[0])

@@ -136,7 +136,16 @@ def _set_words(
         for one, has in zip(features, present.tolist(), strict=True)
     ]
     changes = _ranks_with(explained, x, first, edited) - now
-    for j, has, change in zip(numbers, present.tolist(), changes.tolist(), strict=True):
+    # A pair of words around a stop word is still there.
+    places = [first.vectorizer.vocabulary_[one.word] for one in features]
+    weights = first.vectorizer.transform(edited).tocsr()[np.arange(len(places)), places]
+    differs = (np.asarray(weights).ravel() != 0) != present
+    for j, has, change in zip(
+        np.array(numbers)[differs].tolist(),
+        present[differs].tolist(),
+        changes[differs].tolist(),
+        strict=True,
+    ):
         other = "absent" if has else "present"
         found[:, j] = [other if sign * change > 0 else np.nan for sign in (1, -1)]
 
