@@ -98,7 +98,7 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
         if len(names) != len(groups):
             raise ValueError(
                 f"feature_names must have one name for each of {len(groups)} features; "
-                f"found {len(names)}"
+                f"got {len(names)}"
             )
     counts = Counter(names)
     if given is None and len(counts) < len(names):  # one word of several vectorizers
