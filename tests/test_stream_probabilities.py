@@ -85,13 +85,14 @@ def test_probabilities_are_those_of_the_scores_before_learning(method):
     X, y = make_drift(1000, 4, random_state=0)
     model = learned(OnlineCalibration(rc.PRank(), method=method, window=300), X, y)
     plain = rc.PRank()
-    # Running moments with a memory of the window, and scores standardised on arrival.
+    # Scores from the mean threshold, running moments with a memory of the window, and scores
+    # standardised on arrival.
     mean, square, seen, scores = 0.0, 0.0, 0, []
     for rows, labels in chunks(X, y):
         first = seen == 0
         if first:
             plain.partial_fit(rows, labels, RANKS)
-        found = plain.project(rows)
+        found = plain.project(rows) - plain.thresholds_.mean()
         if not first:
             plain.partial_fit(rows, labels, RANKS)
         seen += 50
@@ -101,9 +102,36 @@ def test_probabilities_are_those_of_the_scores_before_learning(method):
         scores += ((found - mean) / np.sqrt(square - mean**2)).tolist()
     fit = {"cumulative": fit_cumulative, "isotonic": fit_isotonic}[method]
     curves = fit(np.array(scores[-300:]), (y[-300:] - 1).astype(np.int32), 5, None)
-    at = (plain.project(X) - mean) / np.sqrt(square - mean**2)
+    at = (plain.project(X) - plain.thresholds_.mean() - mean) / np.sqrt(square - mean**2)
     np.testing.assert_allclose(model.predict_proba(X), curves.probabilities(at), atol=1e-9)
     assert (model.predict(X) == model.model_.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.PRank(),
+        rc.PRank(average=False),
+        rc.PRank(half_life="auto"),
+        rc.CuSumRank(),
+        rc.WidrowHoff(),
+        rc.MulticlassPerceptron(),
+        rc.OrdinalLogistic(),
+        rc.VotedPRank(),
+        rc.OAPBPM(n_estimators=5, random_state=0),
+        rc.OAPBagging(n_estimators=5, random_state=0),
+        rc.OAPVoting(n_estimators=5, random_state=0),
+    ],
+    ids=str,
+)
+def test_probabilities_do_not_depend_on_the_origin_of_columns(learner):
+    X, y = make_drift(1000, 4, drift=None, random_state=0)
+    here, moved = (
+        evaluate(OnlineCalibration(learner), chunks(rows, y), metrics="rps", classes=RANKS)
+        for rows in (X, X + np.array([1024, 0, -4096, 0]))
+    )
+    assert moved.overall["rps"] == pytest.approx(here.overall["rps"], rel=1e-6)
+    assert here.overall["rps"] < 0.5
 
 
 @pytest.mark.parametrize("noise", [0.35, 1.0])

@@ -47,7 +47,9 @@ class OnlineCalibration(StreamWrapper):
 
     Notes
     -----
-    Rows of the first call are scored after they are learned. Scores are divided by their deviation
+    Rows of the first call are scored after they are learned. Scores are measured from the mean of
+    the thresholds that the learner has at the time, if it has some, so that a number that is added
+    to a column does not change probabilities. They are divided by their deviation
     over about the latest ``window`` rows, as those of perceptrons grow. Probabilities are fitted
     again, by Newton's method, when a tenth of the rows in the window is new. Memory: two numbers
     for each of these.
@@ -113,14 +115,14 @@ class OnlineCalibration(StreamWrapper):
         """
         check_count(self.window, "window")
         if "estimator_" in vars(self):
-            scores = self.model_.project(X)
+            scores = self.model_.project(X) - _origin(self.estimator_)
             self._learn(X, y, classes, sample_weight)
         else:
             model = CalibratedOrdinal(self.estimator, method=self.method, loss=self.loss)
             model._check_params()
             self._learn(X, y, classes, sample_weight)
             model.estimator_, model.ranks_ = self.estimator_, self.ranks_
-            scores = model.project(X)
+            scores = model.project(X) - _origin(self.estimator_)
             self.model_, self._recent = model, _Recent(self.window)
         ranks = encode_labels(self.estimator_, y, scores.size).astype(np.int32)
         recent = self._recent
@@ -128,7 +130,8 @@ class OnlineCalibration(StreamWrapper):
         if recent.n_new >= RENEWED * recent.ranks.size:
             self.model_._fit_scores(recent.scores, recent.ranks, recent.center, recent.scale)
             recent.n_new = 0
-        self.model_.center_, self.model_.scale_ = recent.center, recent.scale
+        self.model_.center_ = _origin(self.estimator_) + recent.center
+        self.model_.scale_ = recent.scale
         return self
 
     def _default(self) -> BaseEstimator:
@@ -162,6 +165,14 @@ class OnlineCalibration(StreamWrapper):
         """
         self._fitted()
         return self.model_.predict_proba(X)
+
+
+def _origin(learner: Any) -> float:
+    """Return the mean threshold, which moves with the scores; 0 without thresholds."""
+    # Thresholds divide projections as those of PRank; scores of voting learners are mean ranks.
+    if getattr(type(learner), "_projected", None) is not prank.PRank._projected:
+        return 0.0
+    return float(np.mean(learner.thresholds_))
 
 
 class _Recent:
