@@ -52,6 +52,7 @@ autosummary_imported_members = False
 autosummary_filename_map = {
     "rankcore.preference.Plan": "rankcore.preference.Plan-class",
     "rankcore.clicks.Propensities": "rankcore.clicks.Propensities-class",
+    "rankcore.explain.Contributions": "rankcore.explain.Contributions-class",
 }
 autodoc_typehints = "none"  # the sections of docstrings name the types in words
 autodoc_inherit_docstrings = True

@@ -241,8 +241,10 @@ def test_bad_labels_and_scores_are_named(measure):
         measure(np.zeros(0), np.zeros(0))
     with pytest.raises(ValueError, match="y_score must have one dimension"):
         measure([1, 0], [[1, 2]])
-    with pytest.raises(TypeError, match="y_true must be real numbers"):
+    with pytest.raises(ValueError, match="words have no order of their own"):
         measure(["a", "b"], [1, 2])
+    with pytest.raises(TypeError, match="y_true must be real numbers"):
+        measure([1j, 2], [1, 2])
     with pytest.raises(TypeError, match="y_score must be real numbers"):
         measure([1, 0], [1j, 2])
 

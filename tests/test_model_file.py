@@ -145,6 +145,18 @@ def files(tmp_path_factory):
     texts = [" ".join(map(str, row)) for row in X]
     models.append(rc.CalibratedOrdinal(make_pipeline(CountVectorizer(), rc.PRank())).fit(texts, Y))
     models.append(rc.PRank().fit(frame, Y))
+    models += [
+        kind(average=True, half_life="auto").fit(X, Y)
+        for kind in (
+            rc.PRank,
+            rc.CuSumRank,
+            rc.WidrowHoff,
+            rc.MulticlassPerceptron,
+            rc.OrdinalLogistic,
+        )
+    ]
+    words = np.array([f"grade {y}" for y in Y])
+    models.append(rc.RankSVM(classes=np.unique(words)).fit(X, words, qid=np.arange(len(X)) // 10))
     models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
     models.append(rc.OrdinalBoost(3).fit(X, Y).conformalize(X, Y))
     models.append(PairwiseGradientRanker().fit(X, [0, 1], [0, 1]))

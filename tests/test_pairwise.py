@@ -323,7 +323,7 @@ def test_group_sizes_are_the_same_as_qid():
     for wrong in [[17] * 7, [8.5] * 16, [[17] * 8], [-17, *[17] * 10]]:
         with pytest.raises(ValueError, match="group"):
             perceptron().fit(X, y, group=wrong)
-    with pytest.raises(ValueError, match="both qid and group"):
+    with pytest.raises(ValueError, match="qid and group have the same meaning"):
         perceptron().fit(X, y, qid=qid, group=[17] * 8)
 
 
