@@ -164,6 +164,22 @@ def test_probabilities_follow_from_the_first_rows_on():
         np.testing.assert_allclose(table.sum(axis=1), 1)
 
 
+def test_parameters_may_be_changed_between_calls():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(900, 3))
+    y = np.digitize(X.sum(axis=1) + rng.normal(size=900), [-1, 1])
+    model = OnlineCalibration(rc.PRank()).partial_fit(X[:600], y[:600])
+    model.set_params(method="isotonic", loss="zero_one", window=200).partial_fit(X[600:], y[600:])
+    assert model._recent.scores.size == 200
+    assert (model.model_.method, model.model_.loss) == ("isotonic", "zero_one")
+    table = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), table.argmax(axis=1))
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="method must be"):
+        model.set_params(method="platt").partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
 def test_the_given_learner_is_not_changed():
     X, y = make_drift(100, 4, random_state=0)
     for wrapper in (OnlineCalibration, AdaptiveSets):

@@ -114,20 +114,21 @@ class OnlineCalibration(StreamWrapper):
             For invalid parameters, and as the estimator.
         """
         check_count(self.window, "window")
+        CalibratedOrdinal(self.estimator, method=self.method, loss=self.loss)._check_params()
         if "estimator_" in vars(self):
             scores = self.model_.project(X) - _origin(self.estimator_)
             self._learn(X, y, classes, sample_weight)
         else:
-            model = CalibratedOrdinal(self.estimator, method=self.method, loss=self.loss)
-            model._check_params()
+            model = CalibratedOrdinal(self.estimator, method=self.method)
             self._learn(X, y, classes, sample_weight)
             model.estimator_, model.ranks_ = self.estimator_, self.ranks_
             scores = model.project(X) - _origin(self.estimator_)
-            self.model_, self._recent = model, _Recent(self.window)
+            self.model_, self._recent = model, _Recent()
         ranks = encode_labels(self.estimator_, y, scores.size).astype(np.int32)
-        recent = self._recent
-        recent.add(scores, ranks)
-        if recent.n_new >= RENEWED * recent.ranks.size:
+        recent, other_method = self._recent, self.model_.method != self.method
+        self.model_.set_params(method=self.method, loss=self.loss)
+        recent.add(scores, ranks, self.window)
+        if other_method or recent.n_new >= RENEWED * recent.ranks.size:
             self.model_._fit_scores(recent.scores, recent.ranks, recent.center, recent.scale)
             recent.n_new = 0
         self.model_.center_ = _origin(self.estimator_) + recent.center
@@ -178,8 +179,7 @@ def _origin(learner: Any) -> float:
 class _Recent:
     """Standardised scores of the latest rows, with their ranks."""
 
-    def __init__(self, window: int) -> None:
-        self.window = window
+    def __init__(self) -> None:
         self.scores = np.zeros(0)
         self.ranks = np.zeros(0, dtype=np.int32)
         self.moments = np.zeros(2)  # running means of scores and of their squares
@@ -196,12 +196,12 @@ class _Recent:
         mean, square = self.moments
         return float(np.sqrt(max(square - mean**2, 0.0))) or 1.0
 
-    def add(self, scores: Floats, ranks: NDArray[np.int32]) -> None:
-        """Add the rows of a chunk."""
+    def add(self, scores: Floats, ranks: NDArray[np.int32], window: int) -> None:
+        """Add the rows of a chunk; keep those of the window."""
         self.n_seen += scores.size
         self.n_new += scores.size
-        gain = min(1.0, scores.size / min(self.n_seen, self.window))
+        gain = min(1.0, scores.size / min(self.n_seen, window))
         self.moments += gain * (np.array([scores.mean(), (scores**2).mean()]) - self.moments)
         scaled = (scores - self.center) / self.scale
-        self.scores = np.append(self.scores, scaled)[-self.window :]
-        self.ranks = np.append(self.ranks, ranks)[-self.window :]
+        self.scores = np.append(self.scores, scaled)[-window:]
+        self.ranks = np.append(self.ranks, ranks)[-window:]
