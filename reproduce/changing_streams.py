@@ -27,6 +27,7 @@ def learners() -> dict[str, Any]:
         "averaged": rc.PRank(),
         "last parameters": rc.PRank(average=False),
         "half-life of 100 rows": rc.PRank(half_life=100),
+        "half-life chosen": rc.PRank(half_life="auto"),
         "averaged, monitored": rc.online.DriftMonitor(rc.PRank()),
     }
 
