@@ -150,7 +150,9 @@ def test_losses_before_a_restart_do_not_confirm_an_alarm(keep):
     assert monitor.drifts_ == [131]
 
 
-@pytest.mark.parametrize("detector", ["adwin", PageHinkley, object()], ids=str)
+@pytest.mark.parametrize(
+    "detector", ["adwin", PageHinkley, object()], ids=["name", "class", "other object"]
+)
 def test_monitor_rejects_what_is_not_a_detector(detector):
     X, y = reversed_half()
     with pytest.raises(TypeError, match=r"detector must be an object with update.*; got"):

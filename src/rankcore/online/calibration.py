@@ -64,7 +64,7 @@ class OnlineCalibration(StreamWrapper):
     ...     y = np.digitize(X.sum(axis=1) + rng.normal(size=20), [-2, 0, 2])
     ...     model = model.partial_fit(X, y, classes=range(4))
     >>> model.predict_proba([[1, 1, 1], [0, 0, 0]]).round(1)
-    array([[0. , 0. , 0.3, 0.7],
+    array([[0. , 0. , 0.2, 0.8],
            [0. , 0.4, 0.5, 0. ]])
     """
 
