@@ -171,8 +171,8 @@ def test_wheel_has_headers_declarations_and_types(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2.95 * MEGABYTE
-    # Of 7.0 MB, 4.2 are binaries and 2.8 Python, much of it docstrings.
-    assert sum(sizes.values()) < 7.15 * MEGABYTE
+    # Of 7.2 MB, 4.3 are binaries and 2.9 Python, much of it docstrings.
+    assert sum(sizes.values()) < 7.3 * MEGABYTE
 
 
 @pytest.mark.slow
