@@ -172,9 +172,8 @@ def test_parameters_may_be_changed_between_calls():
     model.set_params(method="isotonic", loss="zero_one", window=200).partial_fit(X[600:], y[600:])
     assert model._recent.scores.size == 200
     assert (model.model_.method, model.model_.loss) == ("isotonic", "zero_one")
-    table = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict(X), table.argmax(axis=1))
     before = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), before.argmax(axis=1))
     with pytest.raises(ValueError, match="method must be"):
         model.set_params(method="platt").partial_fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -65,19 +65,6 @@ class LearnerState:
             self.log = self.log[:best]
             self.validation = {name: values[:best] for name, values in self.validation.items()}
 
-    def ensure_writable(self) -> None:
-        """Copy read-only arrays, such as those of a model mapped by joblib."""
-        for name, value in vars(self).items():
-            setattr(self, name, _writable(value))
-
-
-def _writable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value if value.flags.writeable else value.copy(order="K")
-    if isinstance(value, dict):
-        return {name: _writable(part) for name, part in value.items()}
-    return value._make(map(_writable, value)) if hasattr(value, "_make") else value
-
 
 def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:
     """Convert values on held-out rows to arrays of a spec, in the order of the measures."""

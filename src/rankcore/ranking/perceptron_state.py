@@ -37,10 +37,6 @@ class PairwiseState(LearnerState):
         """Restore a copy; the log is unchanged."""
         self.model = parameters
 
-    def ensure_writable(self) -> None:
-        """Copy read-only arrays."""
-        self.model.ensure_writable()
-
     def working_copy(self) -> Self:
         """Return a copy to learn in."""
         made = copy(self)
