@@ -690,6 +690,13 @@ def test_warnings_take_one_line(stars, tmp_path):
     assert result.stdout.startswith("model")
 
 
+def test_cross_validation_warns_once_for_all_folds(stars):
+    settings = ["--set", "tol=1e-9", "--set", "max_iter=1"]
+    result = run("cv", stars, "--model", "prank-published", "--folds", 2, *settings)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("max_iter=1 passes ended before") == 1, result.stderr
+
+
 def test_learners_are_found_by_name():
     assert find_learner("prank-published").make(max_iter=3).get_params()["average"] is False
     with pytest.raises(ValueError, match="did you mean prank-published"):

@@ -28,6 +28,7 @@ from rankcore._core.queries import (
     take_queries,
     whole_folds,
 )
+from rankcore._core.warning import warns_once
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
@@ -205,6 +206,7 @@ class QueryScores(Tabular):
     _table = table
 
 
+@warns_once
 def cross_validate_queries(
     estimator: BaseEstimator,
     X: RowsLike,
@@ -347,6 +349,7 @@ def _as_given(fitted: Any) -> Any:
     return fitted.fitted_ if isinstance(fitted, _ByGroup) else fitted
 
 
+@warns_once
 def cross_val_predict(
     estimator: BaseEstimator,
     X: RowsLike,

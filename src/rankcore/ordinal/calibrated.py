@@ -19,6 +19,7 @@ from rankcore._core.model_spec import Field, ModelSpec, SerializableMixin, read_
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.preprocessing import is_frozen, split_pipeline, transformed, unwrap_frozen
 from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
+from rankcore._core.warning import warns_once
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.ordinal.curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
@@ -161,6 +162,7 @@ class CalibratedOrdinal(
         self.random_state = random_state
         self.classes = classes
 
+    @warns_once
     def fit(
         self,
         X: RowsLike,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rankcore._core.warning import warns_once
 from rankcore.cli.learning import Choice
 from rankcore.cli.options import (
     JsonOption,
@@ -49,7 +50,6 @@ def cv(
     for name in metric or []:
         parse(name)
     choice.check(own=True)
-    found = []
     with progress_bar(quiet) as bar:
         rows = read_many(data, layout, bar).weighted(weights)
         learner = choice.learner(rows, own=True)
@@ -57,9 +57,18 @@ def cv(
         of_queries = learner.ranks_queries or bool(metric)
         if of_queries:
             rows.check_queries(data[0])
-        for number, part in enumerate(split(rows, of_queries, folds, choice.seed), 1):
-            bar.note = f"fold {number} of {folds}"
-            found.append(measure(choice.make(learner), learner, scale, rows, part, metric))
+        parts = split(rows, of_queries, folds, choice.seed)
+
+        @warns_once
+        def measure_folds() -> list[dict[str, float]]:
+            values = []
+            for number, part in enumerate(parts, 1):
+                bar.note = f"fold {number} of {folds}"
+                estimator = choice.make(learner)
+                values.append(measure(estimator, learner, scale, rows, part, metric))
+            return values
+
+        found = measure_folds()
     names = list(found[0])
     values = np.array([[one[name] for name in names] for one in found])
     if as_json:

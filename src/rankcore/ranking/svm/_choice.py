@@ -17,6 +17,7 @@ from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Checked, Constraints
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
+from rankcore._core.warning import warns_once
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
@@ -181,6 +182,7 @@ class RankSVMCV(Ranker):
         self.verbose = verbose
         self.classes = classes
 
+    @warns_once
     def fit(  # type: ignore[override]
         self,
         X: RowsLike,

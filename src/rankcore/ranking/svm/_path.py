@@ -16,7 +16,7 @@ from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
-from rankcore._core.warning import warn
+from rankcore._core.warning import warn, warns_once
 from rankcore._ext.rows import Rows
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
@@ -68,6 +68,7 @@ class SVMPath:
         return str(Table(heads, rows, "gap: maximum distance of the objective from its minimum"))
 
 
+@warns_once
 def ranksvm_path(
     X: RowsLike | RowBlocks,
     y: ArrayLike | None = None,
