@@ -450,6 +450,13 @@ cdef class KernelModel(OnlineModel):
             "lengths": Array("room", dtype="int64"),
         }
 
+    def wider(self, n_features, below=0, above=0):
+        """Raise TypeError: values of kernels may depend on the number of features."""
+        raise TypeError(
+            "grow=True requires a linear learner, not one with a kernel: pass all columns from the "
+            "first call on, with 0 where a value is not known, and all ranks as classes"
+        )
+
     cdef int bind(self) except -1:
         self.bound = self.block = None
         return 0

@@ -234,6 +234,16 @@ cdef class LogisticModel(OnlineModel):
                 f"the lowest score must be <= 0 and the highest >= 0; got {low} and {high}"
             )
 
+    def wider(self, n_features, below=0, above=0):
+        """Return a model with more features and ranks; new thresholds are copies of the outer."""
+        arrays = self._with_features(n_features)
+        for name, array in arrays.items():
+            if {"tasks", "ranks"} & {*self.forms[name].axes}:
+                mode = "edge" if "tasks" in self.forms[name].axes else "constant"
+                arrays[name] = np.pad(array, [(below, above)] + [(0, 0)] * (array.ndim - 1), mode)
+        n_ranks = self.n_ranks + below + above
+        return type(self)(n_features, n_ranks, self.settings, arrays)
+
     def merge_counts(self, models, base):
         every = np.array([one["extremes"] for one in models])
         self["extremes"][...] = every.T[0].min(), every.T[1].max()

@@ -558,14 +558,43 @@ cdef class OnlineModel:
 
     def widen(self, axis, size):
         """Enlarge the arrays along an axis by zeros, which take no memory until they are set."""
+        self.take_arrays(self._enlarged({axis: size}))
+
+    def wider(self, n_features, below=0, above=0):
+        """Return a model with more features, as if it had seen zeros in them, and more ranks.
+
+        It may share arrays with this model, which must not learn any more. Raises TypeError for
+        learners that learn from a declared rank before its first row.
+        """
+        if below or above:
+            raise TypeError(
+                "only OrdinalLogistic takes further ranks with grow=True: other learners move the "
+                "threshold or weights of a rank before it has a row; declare all ranks as classes "
+                "in the first call"
+            )
+        return type(self)(n_features, self.n_ranks, self.settings, self._with_features(n_features))
+
+    def _with_features(self, n_features):
+        return self._enlarged({"features": n_features, STANDARDIZED: n_features})
+
+    def _enlarged(self, sizes):
+        """Return the arrays with larger axes, and what a new model has in the new places.
+
+        The axis "standardized" stays empty if it is.
+        """
         arrays = self.saved()
         for name, array in arrays.items():
-            if axis in self.forms[name].axes:
-                at = self.forms[name].axes.index(axis)
-                wider = np.zeros((*array.shape[:at], size, *array.shape[at + 1 :]), array.dtype)
-                wider[tuple(map(slice, array.shape))] = array
-                arrays[name] = wider
-        self.take_arrays(arrays)
+            form = self.forms[name]
+            shape = tuple(
+                sizes.get(axis, n) if n or axis != STANDARDIZED else 0
+                for axis, n in zip(form.axes, array.shape, strict=True)
+            )
+            if shape != array.shape:
+                arrays[name] = form.zeros(shape)
+                if form.first is not None:
+                    arrays[name][...] = form.first(self.settings)
+                arrays[name][tuple(map(slice, array.shape))] = array
+        return arrays
 
     def reshape(self, change):
         """Let a function of the dict of arrays replace some; it returns whether it did.

@@ -176,6 +176,18 @@ def _fits_int64(labels: np.ndarray) -> bool:
     return labels.dtype.kind in "bi" or (labels.dtype.kind == "u" and labels.dtype.itemsize < 8)
 
 
+def ranks_around(known: np.ndarray, declared: np.ndarray) -> tuple[int, int]:
+    """Return how many declared classes come before and after the known ones."""
+    inner, every = known.tolist(), declared.tolist()
+    for below in range(len(every) - len(inner) + 1):
+        if every[below : below + len(inner)] == inner:
+            return below, len(every) - len(inner) - below
+    raise ValueError(
+        f"with grow=True, classes must have those of the model in a row, {inner}, and new ones "
+        f"before or after them; got {every}"
+    )
+
+
 def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Encode labels as ranks 0 .. k - 1: indices in ``classes``, which may be in any order.
 

@@ -136,6 +136,31 @@ class SerializableMixin:
             )
         return rows
 
+    def _wider_rows(self, X: Any) -> Rows:
+        """Validate rows that may have further features, after those of the model."""
+        rows = self._as_rows(X)
+        if rows.n_features <= self.n_features_in_:
+            return self._more_rows(X)
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None:
+            named = BaseEstimator()
+            keep_names(named, X)
+            found = getattr(named, "feature_names_in_", None)
+            if found is None or not np.array_equal(found[: known.size], known):
+                first = "no names" if found is None else found[: known.size].tolist()
+                raise ValueError(
+                    f"{type(self).__name__}: with grow=True, X must have the columns of the model "
+                    f"first, in their order, and new ones after them; expected {known.tolist()}, "
+                    f"got {first}"
+                )
+        return rows
+
+    def _keep_wider(self, X: Any, n_features: int) -> None:
+        """Keep the number of features of `_wider_rows`, and their names."""
+        if hasattr(self, "feature_names_in_"):
+            keep_names(self, X)
+        self.n_features_in_ = n_features
+
     def _fitted_copy(self, X: Any, n_features: int, state: Any, **fitted: Any) -> Self:
         """Copy this estimator, fitted with a state and other attributes."""
         shadow = copy(self)

@@ -38,6 +38,13 @@ class RuleModel(OnlineModel):
         }
         return forms | {"scale": SCALE} if "threshold_scale" in self.settings else forms
 
+    def wider(self, n_features: int, below: int = 0, above: int = 0) -> RuleModel:
+        """Raise TypeError: no array has a known axis of features."""
+        raise TypeError(
+            "grow=True requires a learner of the package, not a rule in Python: pass all columns "
+            "from the first call on, with 0 where a value is not known, and all ranks as classes"
+        )
+
 
 class RuleLearner(OnlineOrdinalClassifier):
     """A learner with an update in Python. Not public: subclasses define how it scores.

@@ -368,6 +368,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         classes: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        grow: bool = False,
     ) -> Self:
         """Learn from further examples, in the order given, each visited once.
 
@@ -386,6 +387,11 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
             As for `fit`, but never relative.
+        grow : bool, default=False
+            Accept rows with further columns, after those of the model. Linear learners go on as if
+            all rows before had had 0 there, to the bit for sparse rows, and for others but for the
+            rounding of sums; constants that were chosen from the first rows stay. Others raise an
+            error, as for ranks beyond those of the first call, which only `OrdinalLogistic` takes.
 
         Returns
         -------
@@ -400,7 +406,8 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
             except by a first call, which leaves the estimator unfitted.
         """
         self._check_params()
-        partial_fit_online(self, X, y, declared_labels(self, classes), sample_weight)
+        given = declared_labels(self, classes)
+        partial_fit_online(self, X, y, given, sample_weight, grow=grow)
         return self
 
     def _run_pass(self, state: OnlineRecord, examples: Examples, epoch: int, n_epochs: int) -> None:

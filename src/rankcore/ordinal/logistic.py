@@ -234,6 +234,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         classes: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        grow: bool = False,
     ) -> Self:
         """Learn from further examples, in the order given, each visited once.
 
@@ -253,6 +254,11 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
             Non-negative factors of the steps of the rows.
+        grow : bool, default=False
+            Accept rows with further columns, after those of the model, and further ranks, before
+            and after its own in ``classes``. It goes on as if all rows before had had 0 there, and
+            the ranks had been declared: to the bit for sparse rows, and for others but for the
+            rounding of sums.
 
         Returns
         -------
@@ -268,7 +274,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         """
         before = self.t_ if "_state" in vars(self) else 0
         try:
-            return super().partial_fit(X, y, classes, sample_weight=sample_weight)
+            return super().partial_fit(X, y, classes, sample_weight=sample_weight, grow=grow)
         finally:
             if "_state" in vars(self) and self.t_ != before:
                 self.__dict__.pop("conformal_scores_", None)

@@ -13,7 +13,14 @@ from rankcore._core.concurrency import uninterrupted
 from rankcore._core.equal_rows import EQUAL_ROWS, EqualRows
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
-from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
+from rankcore._core.labels import (
+    as_labels,
+    check_agreement,
+    encode,
+    first_ranks,
+    ranks_among,
+    ranks_around,
+)
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
 from rankcore._core.sources import DatasetStats, MemoryRows, RowBlocks, Source, Window
@@ -309,10 +316,12 @@ def partial_fit_online(
     given: NDArray[Any] | None,
     sample_weight: Any,
     follow: bool = True,
+    grow: bool = False,
 ) -> None:
     """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes.
 
-    ``follow`` is whether the units of standardised rows follow these rows.
+    ``follow`` is whether the units of standardised rows follow these rows, ``grow`` whether they
+    may have further features.
     """
     if isinstance(model.class_weight, str):
         raise ValueError(
@@ -320,6 +329,7 @@ def partial_fit_online(
             "partial_fit does not have; pass a dict of label to weight"
         )
     first = not model.__sklearn_is_fitted__()
+    below = above = 0
     if first:
         rows = as_rows(X)
         ranks, known = first_ranks(y, rows.n_rows, given, type(model).__name__)
@@ -330,13 +340,17 @@ def partial_fit_online(
         if not state.model.writable:
             with uninterrupted():
                 state.ensure_writable()
-        rows = model._more_rows(X)
+        rows = model._wider_rows(X) if grow else model._more_rows(X)
         labels, of_dtype = as_labels(y, rows.n_rows)
         declared = of_dtype if given is None else given
         if declared is not None and not np.array_equal(declared, known):
-            raise ValueError(
-                f"classes={declared.tolist()} differ from those of the first call: {known.tolist()}"
-            )
+            if not grow:
+                raise ValueError(
+                    f"classes={declared.tolist()} differ from those of the first call: "
+                    f"{known.tolist()}"
+                )
+            below, above = ranks_around(known, declared)
+            known = declared
         if given is not None and of_dtype is not None:
             check_agreement(of_dtype, given)
         ranks = encode(labels, known)
@@ -350,6 +364,11 @@ def partial_fit_online(
     )
     if weights is not None:
         model._check_weighable()
+    if below or above or rows.n_features > state.model.n_features:
+        wider = state.model.wider(rows.n_features, below, above)
+        with uninterrupted():
+            state.model, model.ranks_ = wider, known
+            model._keep_wider(X, rows.n_features)
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
     if goes_on and weights is None:

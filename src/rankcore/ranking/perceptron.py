@@ -308,6 +308,7 @@ class PairwisePerceptron(Ranker):
         sample_weight: ArrayLike | None = None,
         pairs: ArrayLike | None = None,
         pairs_weight: ArrayLike | None = None,
+        grow: bool = False,
     ) -> Self:
         """Continue learning with one pass over more queries, in the given order.
 
@@ -338,6 +339,10 @@ class PairwisePerceptron(Ranker):
             Rows of the winner and the loser of each pair to learn from, instead of labels.
         pairs_weight : array-like, shape (n_pairs,), optional
             Weights of ``pairs``.
+        grow : bool, default=False
+            Accept rows with further columns, after those of the model. It goes on as if all rows
+            before had had 0 there; with standardised features their earlier steps stay those of
+            rows with fewer columns.
 
         Returns
         -------
@@ -353,7 +358,7 @@ class PairwisePerceptron(Ranker):
         self._check_params()
         y, words = self._graded(y, X, unused=pairs is not None, continues=True)
         given = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
-        return self._learn_more(given, qid, group, words=words)
+        return self._learn_more(given, qid, group, words=words, grow=grow)
 
     def _learn_more(
         self,
@@ -363,10 +368,11 @@ class PairwisePerceptron(Ranker):
         *,
         words: NDArray[Any] | None = None,
         follow: bool = True,
+        grow: bool = False,
     ) -> Self:
         """Learn the queries of a window; ``follow`` their deviations, or keep the factors.
 
-        Labels are numbers, which replace ``words``.
+        Labels are numbers, which replace ``words``. With ``grow`` there may be further features.
         """
         if isinstance(self.quality, str):
             raise ValueError(
@@ -376,7 +382,8 @@ class PairwisePerceptron(Ranker):
         first = not self.__sklearn_is_fitted__()
         column = qid if isinstance(qid, str) else vars(self).get("query_column_")
         X, qid = self._take_queries(given.rows, qid, group)
-        rows = as_rows(X) if first else self._more_rows(X)
+        more_rows = self._wider_rows if grow else self._more_rows
+        rows = as_rows(X) if first else more_rows(X)
         queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
         window = replace(given, rows=rows, queries=queries)
         pairing, skipped, largest = pairing_of(self, window, in_part=True)
@@ -388,6 +395,9 @@ class PairwisePerceptron(Ranker):
             # Within a query, weights lag behind the counts: an interrupted copy is discarded.
             fitted, state = copy(self), self._state.working_copy()
             fitted._state = state
+            if rows.n_features > self.n_features_in_:
+                state.model = state.model.wider(rows.n_features)
+                fitted._keep_wider(X, rows.n_features)
         state.forget_after(fitted.__dict__.pop("best_iteration_", None))
         state.stream([0] * len(STATISTICS))
         state.log[-1][4] += skipped
