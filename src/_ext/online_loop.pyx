@@ -170,6 +170,8 @@ def learn(
     cdef bint huge = rows.largest > LARGEST
     reached = start
     while True:
+        if follow and model.standard.due:
+            _renew_units(model, params)
         model.begin(params)
         with nogil:
             reached = _learn(
@@ -184,7 +186,6 @@ def learn(
         model.end()
         if not (follow and model.standard.due):
             return reached
-        _renew_units(model, params)
 
 
 cdef int _renew_units(OnlineModel model, object params) except -1:
@@ -249,10 +250,11 @@ def learn_few(
     list record not None,  # in and out: examples, total rank loss and mistakes of the pass
     list curve not None,  # in and out: examples seen and total rank loss at all marks reached
 ):
-    """Learn the rows in order; return the number learned, as `learn`, or -1.
+    """Learn the rows in order; return the number learned, or -1.
 
-    It is -1 if an array of the model is no longer finite. Python handles signals between bytecodes,
-    so that none comes between the rows that are learned and their counts.
+    It ends early before a row that overflows, or for which the units are to be renewed, and returns
+    -1 if an array of the model is no longer finite. Python handles signals between bytecodes, so
+    that none comes between the rows that are learned and their counts.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_marks = marks.shape[0], i, reached
@@ -268,21 +270,15 @@ def learn_few(
         raise MemoryError
     cdef bint huge = rows.largest > LARGEST
     cdef int64_t t = model.counts[0], rank_loss = model.counts[1], mistakes = model.counts[2]
-    reached = 0
     try:
-        while True:
-            model.begin(params)
-            with nogil:
-                reached = _learn(
-                    &model.learner, &model.candidates, &model.standard, model.standard.follows,
-                    huge, X,
-                    &ranks[0] if X.n_rows else NULL, NULL, NULL, reached, X.n_rows,
-                    &marks[0] if n_marks else NULL, n_marks, losses,
-                )
-            if not model.standard.due:
-                break
-            model.end()
-            _renew_units(model, params)
+        model.begin(params)
+        with nogil:
+            reached = _learn(
+                &model.learner, &model.candidates, &model.standard, model.standard.follows,
+                huge, X,
+                &ranks[0] if X.n_rows else NULL, NULL, NULL, 0, X.n_rows,
+                &marks[0] if n_marks else NULL, n_marks, losses,
+            )
         for i in range(n_marks):
             if marks[i] <= model.learner.seen.t:
                 curve.append((marks[i], losses[i]))

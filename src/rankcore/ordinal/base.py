@@ -281,19 +281,19 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         """Learn a block; return the first position not learned."""
         return block.learn(state.model, self, block.examples.steps)
 
-    def _learn_few(self, state: OnlineRecord, rows: Rows, ranks: np.ndarray) -> bool:
+    def _learn_few(self, state: OnlineRecord, rows: Rows, ranks: np.ndarray) -> int:
         """Learn a few rows of a stream in order, by one call of the kernel.
 
-        Returns False if they must be learned in blocks.
+        Returns the number of rows learned. The others must be learned in blocks.
         """
         plain = type(self)._learn is OnlineOrdinalClassifier._learn
         if not plain or watched() or rows.n_rows > self._block_rows(rows, state):
-            return False
+            return 0
         marks = checkpoints(state.t, rows.n_rows)
         reached = learn_few(state.model, self, rows, ranks, marks, state.log[-1], state.curve)
-        if reached < rows.n_rows:
-            raise_overflow(self, reached)
-        return True
+        if reached < 0:
+            raise_overflow(self, -1)
+        return reached
 
     # ---------------------------------------------------------------- learning
     def fit(

@@ -371,12 +371,13 @@ def partial_fit_online(
             model._keep_wider(X, rows.n_features)
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
-    if goes_on and weights is None:
-        with uninterrupted():
-            learned = model._learn_few(state, rows, ranks)
-        if learned:
-            return
     order = None
+    if goes_on and weights is None:
+        n_learned = model._learn_few(state, rows, ranks)
+        if n_learned == rows.n_rows:
+            return
+        if n_learned:
+            order = np.arange(n_learned, rows.n_rows, dtype=np.int32)
     visits, steps = model._split_weights(weights)
     if visits is not None:
         # Fractional visits are drawn depending on the position in the stream.

@@ -266,8 +266,8 @@ class VotedPRank(OnlineOrdinalClassifier):
         hypotheses, cuts, votes = self._parameters()
         return Voters(hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
 
-    def _learn_few(self, state: OnlineRecord, rows: Rows, ranks: np.ndarray) -> bool:
-        return False  # the model may have to grow at any row
+    def _learn_few(self, state: OnlineRecord, rows: Rows, ranks: np.ndarray) -> int:
+        return 0  # the model may have to grow at any row
 
     def _new_model(self, n_features: int, n_ranks: int) -> VotedModel:
         room = limited(self.max_hypotheses, n_features) or FIRST_ROOM
