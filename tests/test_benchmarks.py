@@ -21,7 +21,7 @@ if not NAMES:
     pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
 
 
-def test_results_name_the_day_the_machine_and_the_versions(monkeypatch):
+def test_results_include_date_machine_and_versions(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     found = import_module("benchmarks.measure").machine("threadpoolctl", "no-such-peer")
     assert re.match(r"\d{4}-\d\d-\d\d, \S.*, \d+ cores, Python ", found)
@@ -49,7 +49,7 @@ def test_learners_are_made_with_parameters_that_they_have(folder):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # made data, few passes
-def test_every_path_that_is_timed_runs(monkeypatch, tmp_path):
+def test_every_timed_function_runs(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT)
     paths = import_module("benchmarks.against").paths(tmp_path)
     assert len(paths) > 30

@@ -38,7 +38,7 @@ def columns(draw):
 @example([-2.0, -1.0, 0.0, 1.0, 2.0], 2)  # two bins for three signs
 @example([-2.0, -1.0, 1.0, 2.0], 2)
 @settings(max_examples=examples(300), deadline=None)
-def test_thresholds_are_those_of_the_plain_rule(column, max_bins):
+def test_thresholds_equal_the_plain_rule(column, max_bins):
     X = np.array(column)[:, None]
     expected = plain.thresholds(column, max_bins)
     for form in (X, sp.csr_array(X)):

@@ -82,7 +82,7 @@ def clone(model, **params):
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
 @walk([*IN_PASSES, rc.OAPBagging(9, max_iter=2, random_state=3, class_weight="balanced")])
-def test_in_file_order_ordinal_models_are_those_of_memory(learner, kind, files, tmp_path):
+def test_ordinal_fit_in_file_order_equals_that_in_memory(learner, kind, files, tmp_path):
     data = load_letor(files / "ordinal.txt")
     model = clone(learner, shuffle=False)
     expected = clone(model).fit(data.X, data.y.astype(int))
@@ -92,7 +92,7 @@ def test_in_file_order_ordinal_models_are_those_of_memory(learner, kind, files, 
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
 @walk(ONLINE_RANKERS)
-def test_in_file_order_pairwise_models_are_those_of_memory(
+def test_pairwise_fit_in_file_order_equals_that_in_memory(
     learner, kind, files, tmp_path, monkeypatch
 ):
     data = load_letor(files / "queries.txt")
@@ -133,7 +133,7 @@ def test_shuffled_fits_learn_and_repeat(kind, files, tmp_path):
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("order", [None, (0, 1)])
-def test_windows_of_text_are_its_rows_in_whole_queries(order, named, files, tmp_path):
+def test_windows_of_text_have_all_rows_in_whole_queries(order, named, files, tmp_path):
     lines = (files / "queries.txt").read_text().splitlines(keepends=True)
     if named:
         lines = [line.replace("qid:", "qid:q") for line in lines]
@@ -190,7 +190,7 @@ def test_held_out_queries_are_measured_on_files(files):
         )
 
 
-def test_without_a_survey_a_file_is_read_once_for_each_pass(files, monkeypatch):
+def test_file_is_read_once_per_pass_without_a_scan(files, monkeypatch):
     reads = []
     real = text_rows.text_blocks
 
@@ -209,7 +209,7 @@ def test_without_a_survey_a_file_is_read_once_for_each_pass(files, monkeypatch):
     assert len(reads) == 8  # means and deviations are those of another scan
 
 
-def test_without_a_survey_chunks_are_those_of_partial_fit(files):
+def test_chunks_without_a_scan_equal_those_of_partial_fit(files):
     rows = open_rows(files / "ordinal.txt", n_features=6)
     classes = [1, 2, 3, 4, 5]
     expected = rc.PRank(max_iter=1, shuffle=False, standardize=False)
@@ -236,7 +236,7 @@ def test_arguments_in_files_are_rejected(files):
         rc.PRank().fit(open_rows(files / "ordinal.txt"), classes=[1, 2, 3, 4])
 
 
-def test_a_failed_fit_leaves_the_model(files, tmp_path):
+def test_failed_fit_does_not_change_the_model(files, tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes((files / "ordinal.txt").read_bytes() + b"1 1:nan\n")
     model = rc.PRank().fit([[0], [1]], [0, 1])

@@ -85,7 +85,7 @@ def follow(model, X, pairs, D, select, zero_missing=False):
     st.sampled_from([("third", "auto"), ("discrete", "auto"), ("discrete", 0.0)]),
     st.sampled_from(["edge", "normalizer"]),
 )
-def test_rounds_are_those_on_every_pair(problem, step, select):
+def test_rounds_equal_the_plain_form_on_every_pair(problem, step, select):
     X, y, qid, weight, sparse, balance = problem
     pairs, D = plain.label_pairs(y, qid, balance, weight)
     model = rc.RankBoost(
@@ -113,7 +113,7 @@ def test_rounds_are_those_on_every_pair(problem, step, select):
     st.sampled_from(["edge", "normalizer"]),
     st.sampled_from(["learn", "zero"]),
 )
-def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing):
+def test_bipartite_rounds_equal_the_plain_form_on_every_pair(problem, step, select, missing):
     X, y, qid, weight, sparse, _ = problem
     pairs, D = plain.label_pairs(y >= 1, qid, True, weight)
     assume(len(pairs))
@@ -197,7 +197,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 @pytest.mark.parametrize("step", ["exact", "third"])
-def test_columns_that_are_ruled_out_do_not_matter(step, missing, monkeypatch):
+def test_columns_excluded_by_bounds_do_not_change_the_model(step, missing, monkeypatch):
     monkeypatch.setattr(_stump_search, "RENEW", 40)
     X, y = text_like(missing=missing == "learn")
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
@@ -213,7 +213,7 @@ def test_columns_that_are_ruled_out_do_not_matter(step, missing, monkeypatch):
         assert_same(fit(3), expected)
 
 
-def test_bounds_of_edges_hold_and_changes_are_those_of_a_loop():
+def test_edge_bounds_hold_and_changes_equal_a_loop():
     X, y = text_like(n=600, d=90, per_row=9)
     X = X[np.argsort(-y, kind="stable")]
     n, n_winning = len(y), int(y.sum())
@@ -257,7 +257,7 @@ def test_bounds_of_edges_hold_and_changes_are_those_of_a_loop():
 
 
 @pytest.mark.parametrize("queries", [1, 40])
-def test_most_columns_are_ruled_out(queries, monkeypatch):
+def test_bounds_exclude_most_columns(queries, monkeypatch):
     X, y = text_like()
     evaluated, evaluate = [], _stump_search.StumpSearch._evaluate
 
@@ -301,7 +301,7 @@ def test_sparse_and_dense_rows_give_the_same_model(select):
     np.testing.assert_array_equal(dense.predict(X), dense.predict(sp.csr_array(X)))
 
 
-def test_exact_bipartite_steps_are_rank_boost_on_all_pairs():
+def test_exact_bipartite_steps_equal_rankboost_on_all_pairs():
     X, y = text_like(n=300, d=80, per_row=10)
     pairs, _ = plain.label_pairs(y)
     listed = rc.RankBoost(40, step="discrete").fit(X, pairs=pairs)
@@ -312,7 +312,7 @@ def test_exact_bipartite_steps_are_rank_boost_on_all_pairs():
         np.testing.assert_allclose(listed.history_[name], bipartite.history_[name], rtol=1e-7)
 
 
-def test_the_remaining_weight_is_a_product():
+def test_remaining_weight_is_the_product_of_normalizers():
     # F_RB = sum over i, j of exp(-(F_i - F_j)) = F_+ F_-, and the product of Z is F_RB / (m n).
     X, y = text_like(n=500, d=80, per_row=10)
     model = rc.BipartiteRankBoost(50).fit(X, y)
@@ -366,7 +366,7 @@ def test_scores_are_shifted_to_lie_around_zero():
     )
 
 
-def test_missing_values_take_the_better_side():
+def test_missing_values_go_to_the_side_of_greater_gain():
     x = np.array([5, np.nan, 2, np.nan, 1])[:, None]
     model = rc.RankBoost(1).fit(x, [1, 1, 0, 0, 0], sample_weight=[3, 2, 1, 2.5, 1.5], qid=[0] * 5)
     _, threshold, side, _ = model.estimators_[0].tolist()
@@ -378,7 +378,7 @@ def test_missing_values_take_the_better_side():
 
 
 @pytest.mark.parametrize("select", ["edge", "normalizer"])
-def test_missing_values_fire_where_both_sides_are_as_good(select):
+def test_missing_values_fire_if_both_sides_gain_equally(select):
     """The middle document wins as much as it loses."""
     model = rc.RankBoost(1, select=select).fit([[2.0], [np.nan], [1.0]], [2, 1, 0], qid=[0] * 3)
     assert model.estimators_[["threshold", "missing"]].tolist() == [(1.5, 1)]
@@ -415,7 +415,7 @@ def test_missing_values_of_whole_queries_fire_as_in_other_ties():
     assert model.estimators_["missing"].tolist() == 40 * [1]
 
 
-def test_float32_and_float64_fall_on_the_same_side():
+def test_float32_and_float64_values_take_the_same_side():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(500, 4))
     y = (X[:, 0] + X[:, 1] + rng.normal(size=500) > 0).astype(int)
@@ -490,7 +490,7 @@ def test_separable_rows_do_not_overflow(step):
     assert model.history_["bound"][-1] < 0.1
 
 
-def test_constant_features_teach_nothing():
+def test_constant_features_add_no_round():
     with pytest.warns(UserWarning, match="RankBoost learned nothing"):
         model = rc.RankBoost(5).fit(np.ones((4, 2)), [0, 1, 2, 3], qid=[0] * 4)
     assert model.n_iter_ == 0

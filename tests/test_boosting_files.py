@@ -33,7 +33,7 @@ def fitted(learner):
 
 
 @pytest.mark.parametrize("learner", MODELS, ids=str)
-def test_a_loaded_model_is_the_saved_one(tmp_path, learner):
+def test_loaded_model_equals_the_saved_one(tmp_path, learner):
     X, y, qid = ranking_data()
     model = fitted(learner)
     rc.save(model, tmp_path / "model")
@@ -161,7 +161,7 @@ class Stumps(ctypes.Structure):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("learner", MODELS, ids=str)
-def test_scores_in_c_are_pythons(tmp_path, learner, dtype):
+def test_scores_in_c_equal_those_of_python(tmp_path, learner, dtype):
     import shutil
     import subprocess
 

@@ -37,7 +37,7 @@ def watched(X, y, qid):
         ({"max_leaf_nodes": 4, "learning_rate": 1}, 100, 1.0),
     ],
 )
-def test_auto_rounds_and_rate_are_those_of_stumps_or_trees(
+def test_auto_rounds_and_rate_depend_on_stumps_or_trees(
     learner, params, n_estimators, learning_rate, tmp_path
 ):
     X, y, qid = graded()
@@ -80,13 +80,13 @@ def test_early_stopping_ends_before_the_auto_rounds():
 
 
 @pytest.mark.parametrize("name", ["n_estimators", "learning_rate"])
-def test_auto_is_the_only_word_for_rounds_and_rate(name):
+def test_rounds_and_rate_accept_no_string_but_auto(name):
     X, y, qid = graded()
     with pytest.raises(ValueError, match=f"{name} must be 'auto' or a.*; got 'few'"):
         rc.RankBoost(**{name: "few"}).fit(X, y, qid=qid)
 
 
-def test_a_fit_that_has_nothing_to_add_keeps_the_stumps():
+def test_warm_start_without_a_new_round_keeps_the_stumps():
     X, y, qid = graded()
     model = rc.RankBoost(15, warm_start=True).fit(X, y, qid=qid)
     before = model.predict(X)
@@ -133,7 +133,7 @@ def test_a_measure_that_is_not_defined_is_an_error():
         model.fit(X, y, qid=qid, **watched(X, np.zeros_like(y), qid))
 
 
-def test_a_measure_of_any_name_has_a_list_of_its_own():
+def test_measures_of_any_name_have_separate_lists():
     def edge(labels, scores, qid):
         return 0.5
 
@@ -159,7 +159,7 @@ def test_pairs_of_weight_zero_are_rejected():
 
 
 @pytest.mark.parametrize("smoothing", [1e4, 1e8, 1e17, 1e100])
-def test_much_smoothing_leaves_the_cap_above_the_bound(smoothing):
+def test_cap_stays_above_the_bound_with_large_smoothing(smoothing):
     X, y, qid = graded()
     model = rc.RankBoost(20, step="discrete", smoothing=smoothing).fit(X, y, qid=qid)
     bound, cap = np.array(model.history_["bound"]), np.array(model.history_["cap"])
@@ -184,7 +184,7 @@ def test_the_unit_of_weights_does_not_matter(weight, balance):
 
 
 @pytest.mark.filterwarnings("error")
-def test_weights_that_vanish_beside_others_are_rejected():
+def test_weights_negligible_compared_with_others_are_rejected():
     X, y, qid = graded()
     weight = np.where(qid == 0, 1e-200, 1.0)
     within = np.where(qid == 0, 5e-324, 1.0)
@@ -265,7 +265,7 @@ def held_while_learning(model, X, y, **more):
     ],
     ids=str,
 )
-def test_memory_is_what_the_docs_say(model, a_value, a_row):
+def test_memory_is_within_the_documented_bound(model, a_value, a_row):
     rng = np.random.default_rng(0)
     n, d = 30000, 4
     X, y = rng.normal(size=(n, d)), rng.integers(0, 2, size=n)
@@ -273,7 +273,7 @@ def test_memory_is_what_the_docs_say(model, a_value, a_row):
     assert held_while_learning(model, X, y, qid=np.zeros(n)) < n * (a_value * d + a_row) + 2**17
 
 
-def test_more_threads_than_features_take_no_room():
+def test_more_threads_than_features_take_no_memory():
     X, y, _ = graded()
     model = rc.RankBoost(3, n_jobs=500)
     model.fit(X, y, qid=np.zeros(len(y)))
@@ -291,9 +291,7 @@ def test_a_file_with_a_parameter_out_of_range_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("step", ["exact", "third", "mohri"])
 @pytest.mark.parametrize("smoothing", ["auto", 0.0])
-def test_columns_that_are_ruled_out_do_not_matter_where_weights_fall_fast(
-    step, smoothing, monkeypatch
-):
+def test_excluded_columns_do_not_matter_when_weights_fall_fast(step, smoothing, monkeypatch):
     rng = np.random.default_rng(1)
     n, d, per_row = 300, 300, 30
     p = 1.0 / (np.arange(d) + 200)
@@ -333,7 +331,7 @@ def test_memory_of_distinct_labels_is_linear():
 
 
 @pytest.mark.parametrize("model", [rc.RankBoost(12), rc.PairwisePerceptron(max_iter=12, margin=0)])
-def test_the_best_round_by_a_loss_is_that_of_the_least(model):
+def test_best_round_by_a_loss_has_the_minimum(model):
     X, y, qid = graded()
     rng = np.random.default_rng(0)
     noisy = rng.permutation(y)  # nothing can be learned about these: quality wanders
@@ -348,7 +346,7 @@ def test_the_best_round_by_a_loss_is_that_of_the_least(model):
     assert rc.metrics.pairwise_misranking(noisy, ranked, qid=qid) == pytest.approx(min(values))
 
 
-def test_a_committee_chosen_by_a_loss_has_the_least():
+def test_committee_chosen_by_a_loss_has_the_minimum():
     X, y, qid = graded()
     losses = []
 
@@ -365,7 +363,7 @@ def test_a_committee_chosen_by_a_loss_has_the_least():
     assert found == pytest.approx(min(losses))
 
 
-def test_warm_start_wants_the_same_columns():
+def test_warm_start_requires_the_same_columns():
     X, y, qid = graded()
     names = [f"f{j}" for j in range(X.shape[1])]
     model = rc.RankBoost(3, warm_start=True).fit(pd.DataFrame(X, columns=names), y, qid=qid)
@@ -411,7 +409,7 @@ def test_a_subclass_with_a_required_parameter_watches_held_out_rows():
     assert len(model.history_["valid_ndcg@10"]) == 3
 
 
-def test_verbose_prints_every_so_many_rounds(capsys):
+def test_verbose_prints_at_the_given_interval(capsys):
     X, y, qid = graded()
     rc.RankBoost(5, verbose=2).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     lines = capsys.readouterr().out.splitlines()

@@ -44,7 +44,7 @@ def test_three_rounds_equal_the_reference():
     assert np.prod([one["Z"] for one in rounds]) == pytest.approx(0.419364, abs=1e-6)
 
 
-def test_missing_values_take_the_better_side():
+def test_missing_values_go_to_the_side_of_greater_gain():
     x, pi = [5, np.nan, 2, np.nan, 1], np.array([0.3, 0.2, -0.1, -0.25, -0.15])
     for threshold, edges in [(4, (0.30, 0.25)), (1.5, (0.20, 0.15))]:
         found = [pi @ plain.fires(x, threshold, default) for default in (0, 1)]

@@ -170,7 +170,7 @@ def test_margin_bounds_hold_for_fits_that_overfit():
     assert np.min(bounds) >= 0.5
 
 
-def test_margin_bounds_hold_for_every_rho_and_are_of_use_with_many_pairs():
+def test_margin_bounds_hold_for_every_rho_and_are_below_one_with_many_pairs():
     rng = np.random.default_rng(1)
     m, n = 20_000, 20_000
 

@@ -228,7 +228,7 @@ DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 @KINDS
 @DTYPES
-def test_scores_and_ranks_are_pythons(probe, kind, dtype):
+def test_scores_and_ranks_equal_those_of_python(probe, kind, dtype):
     rng = np.random.default_rng(1)
     for n_features in [1, 2, 3, 4, 5, 7, 8, 31, 130]:
         n_ranks = int(rng.integers(2, 40))
@@ -410,7 +410,7 @@ def test_best_breaks_ties_as_requested(probe, kind):
 
 @KINDS
 @DTYPES
-def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
+def test_cusum_scores_and_ranks_equal_those_of_python(probe, kind, dtype):
     rng = np.random.default_rng(9)
     for n_ranks in [k + 1 for k in WIDTHS]:
         n_features = int(rng.integers(1, 20))
@@ -506,7 +506,7 @@ def compiled_values(rows, support, kind):
     return out
 
 
-def test_the_exponential_is_right_and_ends(probe):
+def test_exponential_is_accurate_and_underflows_to_zero(probe):
     probe.probe_kernel_exp.restype = ctypes.c_double
     probe.probe_kernel_exp.argtypes = [ctypes.c_double]
     for x in [0.0, -1e-300, -0.5, -1.0, -100.25, -708.0]:
@@ -515,7 +515,7 @@ def test_the_exponential_is_right_and_ends(probe):
     assert np.isnan(probe.probe_kernel_exp(np.nan))
 
 
-def test_cusum_ranks_break_ties_as_told(probe):
+def test_cusum_ranks_break_ties_as_requested(probe):
     # Small integers: many rows have several ranks of equal score.
     rng = np.random.default_rng(10)
     X, y = rng.integers(-2, 3, (200, 4)).astype(float), rng.integers(0, 5, 200)
@@ -535,7 +535,7 @@ def test_cusum_ranks_break_ties_as_told(probe):
 
 @KINDS
 @DTYPES
-def test_linear_scores_are_pythons(probe, kind, dtype):
+def test_linear_scores_equal_those_of_python(probe, kind, dtype):
     rng = np.random.default_rng(11)
     for n_features in [1, 3, 4, 9, 31]:
         n_ranks = int(rng.integers(2, 40))
@@ -571,7 +571,7 @@ def test_least_squares_ranks_are_those_of_thresholds_between_them(probe):
 
 @KINDS
 @DTYPES
-def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
+def test_multiclass_scores_and_ranks_equal_those_of_python(probe, kind, dtype):
     rng = np.random.default_rng(12)
     for n_ranks in WIDTHS[1:]:
         n_features = int(rng.integers(1, 20))
@@ -594,7 +594,7 @@ def test_rows_in_lanes_score_as_single_rows(compiler, tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_rows_side_by_side_touch_nothing_else(tmp_path):
+def test_batched_rows_write_to_no_other_memory(tmp_path):
     target, sanitizers = tmp_path / "tree_rows", "-fsanitize=address,undefined"
     # GCC needs ten times as long to optimise what sanitizers check, and then checks less of it.
     command = ["cc", *C99, *STRICT, "-g", "-O0", sanitizers, "-fno-sanitize-recover=all"]
@@ -728,7 +728,7 @@ def svmlight(X: sp.csr_array, y: np.ndarray) -> str:
 
 
 @pytest.mark.parametrize("n_ranks", [2, 5, 40])
-def test_example_gives_pythons_numbers(program, tmp_path, n_ranks):
+def test_example_prints_the_numbers_of_python(program, tmp_path, n_ranks):
     rng = np.random.default_rng(n_ranks)
     model = fitted(rng, 37, n_ranks)
     X = random_matrix(rng, "csr", "float64", 37)

@@ -160,7 +160,7 @@ def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging, rc.OAPVoting])
-def test_voted_ranks_in_c_are_pythons(library, tmp_path, learner, output):
+def test_voted_ranks_in_c_equal_those_of_python(library, tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(X), model.project(X)
@@ -179,7 +179,7 @@ def test_voted_ranks_in_c_are_pythons(library, tmp_path, learner, output):
         (rc.KernelCuSumRank, {"tie_break": "low", "kernel": "poly", "degree": 3}),
     ],
 )
-def test_ties_and_decisions_in_c_are_pythons(library, tmp_path, learner, params):
+def test_ties_and_decisions_in_c_equal_those_of_python(library, tmp_path, learner, params):
     rows = np.round(X)  # integers, of which many scores are equal
     model = learner.published(**params).fit(rows, Y)
     rc.save(model, tmp_path / "m")
@@ -279,7 +279,7 @@ def test_steps_that_only_python_opens_are_rejected_with_the_reason(library, tmp_
     assert b"only rankcore.load in Python opens" in library.rankcore_message(UNSUPPORTED)
 
 
-def test_probabilities_of_scaled_rows_in_c_are_pythons(library, tmp_path):
+def test_probabilities_of_scaled_rows_in_c_equal_those_of_python(library, tmp_path):
     models = []
     for scaler in StandardScaler(), MinMaxScaler(clip=True):
         models.append(rc.CalibratedOrdinal(make_pipeline(scaler, rc.PRank(random_state=0))))
@@ -301,7 +301,7 @@ def test_probabilities_of_scaled_rows_in_c_are_pythons(library, tmp_path):
         ([False, True], ["0", "1"]),
     ],
 )
-def test_labels_and_names_in_c_are_pythons(library, tmp_path, classes, labels):
+def test_labels_and_names_in_c_equal_those_of_python(library, tmp_path, classes, labels):
     pandas = pytest.importorskip("pandas")
     names = ["höhe", "größe", "", "d", "e"]
     y = np.array(classes)[Y % len(classes)]
@@ -330,7 +330,7 @@ def test_rows_are_checked(library, tmp_path):
 
 
 @pytest.mark.parametrize("n", [*range(1, 20), 50])
-def test_columns_are_checked_wherever_the_fault_is(library, tmp_path, n):
+def test_invalid_columns_are_found_at_every_position(library, tmp_path, n):
     """Neighbours are compared eight at a time: each place must be looked at."""
     path = tmp_path / "m"
     rc.save(rc.RankSVM().fit(np.eye(4, 60), [1, 2, 1, 2], qid=[1, 1, 2, 2]), path)
@@ -492,7 +492,7 @@ def test_duplicate_names_are_rejected(library, tmp_path, old, new):
         rc.load(path)
 
 
-def test_headers_of_many_entries_are_walked_twice(library, tmp_path):
+def test_long_headers_are_read_twice_at_most(library, tmp_path):
     """And not once for each requested name, and each key that stands for one."""
     path = tmp_path / "m"
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
@@ -588,7 +588,7 @@ def test_rows_are_filled_by_functions(tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_few_rows_and_many_go_down_trees_as_in_python(library, tmp_path, missing, dtype):
+def test_few_and_many_rows_are_scored_by_trees_as_in_python(library, tmp_path, missing, dtype):
     model = rc.RankBoost(9, max_leaf_nodes=8, min_samples_leaf=2, missing=missing)
     rows = rows_of(dtype, np.ascontiguousarray, model)
     model.fit(rows[: len(X)], Y, qid=QID)
@@ -781,7 +781,7 @@ def test_cxx_compiles_the_headers_without_a_warning(standard):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_config_command_says_what_it_takes(capsys):
+def test_config_command_prints_its_usage(capsys):
     with pytest.raises(SystemExit):
         config()
     assert "--includedir" in capsys.readouterr().err
@@ -841,7 +841,7 @@ def corpus(folder):
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("compiler", ["cc", "clang"])
-def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
+def test_damaged_files_are_never_read_out_of_bounds(tmp_path, compiler):
     """Sanitizers look on: RANKCORE_HOSTILE times as many trials, with Clang by libFuzzer."""
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
@@ -900,7 +900,7 @@ def test_kernel_models_standardise_rows_in_c_as_in_python(library, tmp_path, ker
         ({}, {"scoring.factors": np.array([1, 1, 1, 1, -1.0])}),
     ],
 )
-def test_units_that_do_not_fit_are_rejected(library, tmp_path, change, arrays):
+def test_units_of_another_length_are_rejected(library, tmp_path, change, arrays):
     path = tmp_path / "m"
     rc.save(rc.KernelPRank(random_state=0).fit(X, Y), path)
     document, found = taken_apart(path.read_bytes())

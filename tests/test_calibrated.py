@@ -144,7 +144,7 @@ def test_conformal_quantiles_equal_those_by_hand():
 
 
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_coverage_is_the_requested_one(method):
+def test_coverage_equals_the_requested_probability(method):
     shares = []
     for seed in range(8):
         X, y = problem(2400, seed)
@@ -215,7 +215,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return X[:, 0]
 
 
-def test_scores_are_of_rows_that_were_held_out():
+def test_calibration_uses_scores_of_held_out_rows():
     X = np.arange(100.0)[:, None]
     y = np.repeat([1, 2], 50)
     Recorder.log.clear()
@@ -251,7 +251,7 @@ def test_every_ordinal_learner_is_calibrated(learner, method, k):
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])
-def test_predictions_cost_least_in_expectation(loss):
+def test_predictions_minimise_the_expected_cost(loss):
     X, y = problem()
     model = rc.CalibratedOrdinal(rc.PRank(random_state=0), loss=loss).fit(X, y)
     table = model.predict_proba(X)
@@ -395,7 +395,7 @@ def test_groups_come_by_metadata_routing():
 
 
 @pytest.mark.parametrize("frame", [False, True])
-def test_rows_may_be_what_the_estimator_accepts(frame):
+def test_rows_may_have_any_form_that_the_estimator_accepts(frame):
     X, y = problem(300)
     X[::7, 1] = np.nan
     if frame:
@@ -411,7 +411,7 @@ def test_rows_may_be_what_the_estimator_accepts(frame):
         plain.fit(X, y)
 
 
-def test_a_classifier_without_order_is_rejected_by_name():
+def test_unordered_classifier_is_rejected_by_name():
     X, y = problem(200)
     with pytest.raises(TypeError, match=r"fit takes classes=; got LogisticRegression: use a learn"):
         rc.CalibratedOrdinal(LogisticRegression()).fit(X, y)
@@ -468,7 +468,7 @@ FROZEN = rc.PRank(random_state=0).fit(*problem(100, seed=1))
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_files_give_back_the_same_model(tmp_path, learner, method):
+def test_loaded_model_equals_the_saved_one(tmp_path, learner, method):
     X, y = problem(300)
     model = rc.CalibratedOrdinal(learner, method=method, loss="kappa").fit(X, y)
     for held_out in (False, True):

@@ -15,7 +15,7 @@ CHOOSERS = [with_constants(one) for one in FORGETFUL if averaging(one) == "avera
 
 
 @walk(CHOOSERS)
-def test_all_averages_are_those_of_the_iterates(learner):
+def test_averages_equal_those_of_stored_iterates(learner):
     X, y = stream(300)
     model = clone(learner).set_params(half_life="auto")
     model = model.partial_fit(X, y, classes=CLASSES)._state.model
@@ -31,7 +31,7 @@ def test_all_averages_are_those_of_the_iterates(learner):
 
 
 @walk([one for one in CHOOSERS if not isinstance(one, rc.OrdinalLogistic)])
-def test_losses_are_those_of_predictions_before_rows_are_learned(learner):
+def test_losses_are_measured_before_rows_are_learned(learner):
     X, y = stream(500, seed=1)
     if isinstance(learner, rc.CuSumRank):
         learner = clone(learner).set_params(decision="cusum")
@@ -66,7 +66,7 @@ def test_losses_are_those_of_predictions_before_rows_are_learned(learner):
 
 @walk(CHOOSERS)
 @pytest.mark.parametrize("standardize", [False, "auto"])
-def test_choice_does_not_depend_on_the_cut_of_a_stream(learner, standardize, tmp_path):
+def test_choice_does_not_depend_on_chunk_sizes(learner, standardize, tmp_path):
     X, y = stream(900)
     learner = clone(learner).set_params(half_life="auto", standardize=standardize)
     whole = clone(learner).partial_fit(X, y, classes=CLASSES)
@@ -87,7 +87,7 @@ def test_models_that_choose_cannot_be_merged(learner):
 
 
 @walk([one for one in FORGETFUL if averaging(one) != "average"])
-def test_ensembles_take_no_auto(learner):
+def test_ensembles_reject_auto(learner):
     X, y = stream()
     with pytest.raises(TypeError, match="half_life must be .*; got 'auto'"):
         clone(learner).set_params(half_life="auto").fit(X, y)

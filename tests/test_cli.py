@@ -524,7 +524,7 @@ def test_missing_values_are_reported_with_file_row_and_feature(tmp_path, monkeyp
     assert len(succeed("predict", "trees", "part").split()) == 3
 
 
-def test_missing_values_are_reported_by_all_ways_to_read(tmp_path, monkeypatch):
+def test_every_reader_reports_missing_values(tmp_path, monkeypatch):
     """Rows on disk and trials are reported as those in memory: file, row, feature and hint."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -624,7 +624,7 @@ def test_a_device_is_not_replaced(stars):
     )
 
 
-def test_wrong_files_are_no_models(model, stars, tmp_path):
+def test_other_files_are_rejected_as_models(model, stars, tmp_path):
     damaged = tmp_path / "damaged"
     damaged.write_bytes(model.read_bytes()[:-40])
     for path in [stars, damaged]:

@@ -56,7 +56,7 @@ def values(text):
     return {(name.strip(), query): float(value) for name, query, value in rows}
 
 
-def test_lines_are_those_of_trec_eval(files):
+def test_lines_equal_those_of_trec_eval(files):
     found = succeed(files / "mine.run", files / "qrels", "-m", "map", "-m", "P.1,2", "-q")
     assert values(found) == {
         # a at 2 of two relevant ones; z stands above a, for its id is greater; nothing relevant.
@@ -91,7 +91,7 @@ def test_documents_beyond_a_depth_do_not_count(files):
     assert found == {("num_ret", q): 1 for q in ("q1", "q2", "q3")} | {("num_ret", "all"): 3}
 
 
-def test_a_report_as_trec_eval_prints_it(files):
+def test_report_has_the_format_of_trec_eval(files):
     (files / "mine.run").write_text("# a comment\n" + (files / "mine.run").read_text())
     found = succeed(
         files / "mine.run", files / "qrels", "-q", "-m", "official", "-m", "relstring.3"
@@ -107,7 +107,7 @@ def test_a_report_as_trec_eval_prints_it(files):
     assert queries == sorted(queries, key=lambda query: (query == "all", query))
 
 
-def test_levels_and_conventions_are_those_of_the_function(files):
+def test_command_passes_levels_and_conventions(files):
     options = ["-m", "recip_rank", "-l", "2"]
     assert values(succeed(files / "mine.run", files / "qrels", *options))["recip_rank", "all"] == (
         pytest.approx(0.5 / 3, abs=1e-4)
@@ -126,7 +126,7 @@ def test_compressed_runs_and_piped_judgments_are_read(files):
     assert "\nmap " in expected
 
 
-def test_comparison_is_that_of_the_function(files):
+def test_command_prints_the_comparison_of_the_function(files):
     arguments = [files / "best.run", files / "qrels", "-m", "map", "--compare", files / "mine.run"]
     text = succeed(*arguments).splitlines()
     assert text[0] == "file                  \tall\tbest.run"
@@ -302,7 +302,7 @@ def test_ids_in_other_encodings_are_preserved(files):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
-def test_people_see_tables_without_a_number_cut_off(files):
+def test_tables_on_terminals_show_whole_numbers(files):
     import pty
 
     ours, theirs = pty.openpty()

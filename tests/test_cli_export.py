@@ -51,7 +51,7 @@ def test_a_scaled_model_is_exported(files, tmp_path):
     assert "90 rows in SQLite" in out
 
 
-def test_unexportable_models_are_an_error_of_one_line(files, tmp_path):
+def test_unexportable_models_raise_a_one_line_error(files, tmp_path):
     model = files[0]
     out = tmp_path / "out"
     assert "format must be one of c, onnx" in fail("export", model, out, "--format", "pdf")

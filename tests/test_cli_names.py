@@ -118,7 +118,7 @@ def test_a_rejected_value_is_named(folder, tmp_path):
         ("bm25\n", "must have at most 1 features, as --names; got 3"),
     ],
 )
-def test_names_that_do_not_fit_are_rejected(text, message, folder, tmp_path):
+def test_names_of_another_number_are_rejected(text, message, folder, tmp_path):
     (tmp_path / "names.txt").write_text(text)
     given = ("-o", tmp_path / "model", "--names", tmp_path / "names.txt")
     assert message in fail("train", folder / "queries.txt", *given)
@@ -131,7 +131,7 @@ def test_names_must_be_as_many_as_the_features_of_a_model(folder, tmp_path):
     assert "3" in fail("explain", tmp_path / "model", folder / "queries.txt", *named)
 
 
-def test_tables_have_names_of_their_own(folder, tmp_path):
+def test_tables_reject_a_file_of_names(folder, tmp_path):
     pytest.importorskip("pandas")
     (tmp_path / "table.csv").write_text("bm25,label\n1,2\n2,1\n")
     given = ("-o", tmp_path / "model", "--names", folder / "names.txt")

@@ -37,7 +37,7 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_train_is_the_fit_of_the_api(files, tmp_path):
+def test_train_equals_the_fit_of_the_api(files, tmp_path):
     path = tmp_path / "model"
     arguments = ("train", files / "train", "-o", path, *SETTINGS, "--epochs", 20, "--json")
     # Thresholds need no scale.
@@ -80,7 +80,7 @@ def test_rows_of_a_file_and_of_a_cache_give_one_model(files, tmp_path):
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
-def test_bad_parameters_are_one_line(files, tmp_path):
+def test_bad_parameters_raise_a_one_line_error(files, tmp_path):
     arguments = ("train", files / "train", "-o", tmp_path / "model", "--model", "ordinal-boost")
     assert "tasks must be one of" in fail(*arguments, "--set", "tasks=vectors")
     assert "--shuffle does not apply to ordinal-boost" in fail(*arguments, "--shuffle")

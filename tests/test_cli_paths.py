@@ -216,7 +216,7 @@ def test_new_outputs_are_accepted(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["train", "--help"], [], ["info"]])
-def test_a_full_device_is_one_line(args, model):
+def test_full_device_raises_a_one_line_error(args, model):
     if args == ["info"]:
         args = ["info", str(model)]
     with open("/dev/full", "w", encoding="utf-8") as full:

@@ -96,7 +96,7 @@ def test_held_out_labels_end_training(model, patience, labels, tmp_path):
     assert "requires held-out rows" in run("train", labels / "train", "-o", "x", "-m", "map").stderr
 
 
-def test_several_files_are_one(parts, tmp_path):
+def test_several_files_are_concatenated(parts, tmp_path):
     both = (parts / "train").read_text() + (parts / "more").read_text()
     (tmp_path / "both").write_text(both)
     succeed("train", tmp_path / "both", "-o", tmp_path / "one")
@@ -188,7 +188,7 @@ def test_two_models_of_labels_are_compared_by_row(labels, tmp_path):
     assert np.sign(better - worse) == -np.sign(contrast["difference"])  # a loss
 
 
-def test_cross_validation_is_that_of_the_function(parts, labels):
+def test_cross_validation_equals_the_function(parts, labels):
     out = json.loads(
         succeed("cv", parts / "train", "--model", "ranksvm", "-m", "map", "--folds", 4, "--json")
     )
@@ -241,7 +241,7 @@ def test_the_experiment_of_the_guide_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_probabilities_of_ranks_are_those_of_python(labels, tmp_path, method, scale):
+def test_predicted_probabilities_equal_those_of_python(labels, tmp_path, method, scale):
     succeed(
         *("train", labels / "train", "-o", tmp_path / "m", "--model", "cusum"),
         *("--calibrate", method, "--scale", scale, "--seed", 3, "--set", "C=0.5"),
@@ -283,7 +283,7 @@ def test_a_calibrated_learner_may_hold_a_centring_scaler(labels, tmp_path):
     assert json.loads(succeed("explain", tmp_path / "m", labels / "valid", "--json"))
 
 
-def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
+def test_probabilities_require_a_model_that_has_them(labels, parts, tmp_path):
     succeed("train", labels / "train", "-o", tmp_path / "m")
     args = ("predict", tmp_path / "m", labels / "valid")
     assert "train it with --calibrate" in fail(*args, "--probabilities")

@@ -51,7 +51,7 @@ def expected(model, size, window, **options):
     return rc.online.evaluate(model, chunks, window=window, classes=range(1, 6), **options)
 
 
-def test_every_way_of_reading_gives_the_measures_of_memory(folder, tmp_path):
+def test_every_reader_gives_the_measures_of_rows_in_memory(folder, tmp_path):
     found = expected(rc.PRank(random_state=0), 50, 300, delay=120)
     text = (folder / "rows.svm.gz").read_bytes()
     ways = [

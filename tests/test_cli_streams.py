@@ -57,7 +57,7 @@ def model_bytes(path):
 ORDER = ("--no-shuffle", "--epochs", 2, "--json")
 
 
-def test_every_way_of_reading_gives_the_model_of_memory(folder, tmp_path):
+def test_every_reader_gives_the_model_of_rows_in_memory(folder, tmp_path):
     succeed("train", folder / "all.txt", "-o", tmp_path / "memory", *ORDER)
     expected = model_bytes(tmp_path / "memory")
     text = (folder / "all.txt").read_bytes()
@@ -95,7 +95,7 @@ def test_rankers_learn_from_caches(model, folder, tmp_path):
     assert rc.load(tmp_path / "model").n_features_in_ == 90
 
 
-def test_classes_spare_a_reading(folder, tmp_path):
+def test_declared_classes_avoid_a_scan(folder, tmp_path):
     given = ("--features", 8, "--classes", "1,2,3,4,5", "--model", "prank")
     facts = succeed("train", folder / "all.txt", "-o", tmp_path / "m", *given, *ORDER)
     assert facts["classes"] == [1, 2, 3, 4, 5]
@@ -104,7 +104,7 @@ def test_classes_spare_a_reading(folder, tmp_path):
 
 
 @pytest.mark.parametrize("scale", ["auto", "maxabs", "standard"])
-def test_scales_are_those_of_memory(scale, folder, tmp_path, monkeypatch):
+def test_scales_equal_those_of_rows_in_memory(scale, folder, tmp_path, monkeypatch):
     """To the bit of maxabs, which "auto" is; to rounding of sums put together of blocks."""
     from rankcore.datasets import file_rows, row_cache_writer
 

@@ -56,7 +56,7 @@ def boost():
     return model.fit(frame.drop(columns="stars"), frame["stars"])
 
 
-def test_training_on_a_table_is_the_fit_on_its_frame(folder, boost):
+def test_training_on_a_table_equals_the_fit_on_its_frame(folder, boost):
     found = rc.load(folder / "boost")
     frame = table(100, 1).astype({"brand": "category"}).drop(columns="stars")
     assert found.feature_names_in_.tolist() == ["price", "brand", "noise"]
@@ -77,7 +77,7 @@ def test_formats_of_tables_give_the_same_model(folder, tmp_path, names):
 
 
 @pytest.mark.parametrize("name", ["test.csv", "test.parquet"])
-def test_predictions_for_a_table_are_those_for_its_frame(folder, boost, name):
+def test_predictions_for_a_table_equal_those_for_its_frame(folder, boost, name):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     frame = table(100, 1).drop(columns="stars")
@@ -85,7 +85,7 @@ def test_predictions_for_a_table_are_those_for_its_frame(folder, boost, name):
     assert lines == boost.predict(frame.astype({"brand": "category"})).tolist()
 
 
-def test_measures_of_words_are_those_of_their_ranks(folder, boost):
+def test_measures_of_words_equal_those_of_their_ranks(folder, boost):
     frame = table(100, 1)
     X = frame.drop(columns="stars").astype({"brand": "category"})
     facts = json.loads(
@@ -191,13 +191,13 @@ def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
         ("a,label\n1,2\nx,3\n", ("--categorical", "a", "--model", "prank"), "'a' has dtype"),
     ],
 )
-def test_unlearnable_tables_are_named(tmp_path, text, options, message):
+def test_unsuitable_tables_are_named(tmp_path, text, options, message):
     path = tmp_path / "table.csv"
     path.write_text(text)
     assert message in fail("train", path, "-o", tmp_path / "model", *options)
 
 
-def test_tables_of_other_columns_are_not_mixed(folder, tmp_path):
+def test_tables_with_different_columns_are_rejected(folder, tmp_path):
     table(10, 0)[["price", "stars"]].to_csv(tmp_path / "narrow.csv", index=False)
     given = ("-o", tmp_path / "model", *TRAIN[:2], *TRAIN[4:], "--columns")
     message = fail("train", folder / "train.csv", tmp_path / "narrow.csv", *given, "price,noise")
@@ -224,7 +224,7 @@ def codes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("other", ["unknown", ""])
-def test_a_category_is_the_text_of_its_cell(codes, tmp_path, other):
+def test_categories_are_the_texts_of_cells(codes, tmp_path, other):
     test = coded(50, 1)
     extended = pandas.concat([test, pandas.DataFrame({"code": [other], "x": [0], "grade": [1]})])
     extended.to_csv(tmp_path / "test.csv", index=False)
@@ -244,7 +244,7 @@ def test_files_whose_codes_look_different_are_concatenated(codes, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [int, float, "Int64", str, "category"])
-def test_codes_of_parquet_are_those_of_csv(tmp_path, kind):
+def test_categories_of_parquet_have_the_codes_of_csv(tmp_path, kind):
     pytest.importorskip("pyarrow")
     train = coded(200, 0, ("1", "2", "3", "4"))
     train.to_csv(tmp_path / "train.csv", index=False)
@@ -291,7 +291,7 @@ def test_names_of_missing_values_are_labels_ids_and_categories(tmp_path, name):
 
 
 @pytest.mark.parametrize(("query", "model"), [(False, "ordinal-boost"), (True, "rankboost-trees")])
-def test_the_default_learner_of_categories_is_of_trees(tmp_path, query, model):
+def test_default_learner_for_categories_has_trees(tmp_path, query, model):
     train = coded(200, 0)
     if query:
         train["qid"] = np.repeat(np.arange(20), 10)

@@ -203,7 +203,7 @@ def test_a_trial_of_any_learner_stops_at_the_time_limit(name, folder, tmp_path, 
     assert (states, out["trials"]) == (["COMPLETE", "FAIL"], 1)
 
 
-def test_the_first_trial_ends_whatever_the_limit(folder, tmp_path, clock):
+def test_first_trial_finishes_despite_the_time_limit(folder, tmp_path, clock):
     clock(lambda n_trials: 1e9)
     assert tune_labels(folder, tmp_path, "--folds", 2)["trials"] == 1
     assert rc.load(tmp_path / "best").n_features_in_ > 0
@@ -249,7 +249,7 @@ def test_ctrl_c_in_the_first_trial_saves_nothing(folder, tmp_path, monkeypatch):
 # ---------------------------------------------------------------- journals
 
 
-def test_a_search_continues_from_its_file(folder, tmp_path):
+def test_search_resumes_from_its_journal(folder, tmp_path):
     options = ("--folds", 2, "--model", "widrow-hoff", "--max-trials")
     tune_labels(folder, tmp_path, *options, 6)
     before = trials_of(tmp_path / "t.log")
@@ -274,7 +274,7 @@ def test_a_search_continues_from_its_file(folder, tmp_path):
         (["--set", "max_iter=3"], "set=[], this command has set=['max_iter=3']"),
     ],
 )
-def test_a_search_continues_with_its_own_options_only(other, found, folder, tmp_path):
+def test_search_resumes_only_with_the_same_options(other, found, folder, tmp_path):
     arguments = ["tune", folder / "queries.train", "-o", tmp_path / "m"]
     arguments += ["--folds", 2, "--max-trials", 1, "--trials", tmp_path / "t.log"]
     succeed(*arguments)

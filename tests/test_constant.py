@@ -96,7 +96,7 @@ def test_a_kernel_learner_does_not_name_itself():
     ],
     ids=["published", "published ensemble", "votes", "class weights", "weights"],
 )
-def test_no_constant_is_named_for_presets_votes_and_weights(given):
+def test_constant_is_not_checked_for_presets_votes_and_weights(given):
     assert not messages(given.pop("learner"), *curved(), **given)
 
 
@@ -131,6 +131,6 @@ def test_labels_may_be_words_in_any_order():
     assert messages(rc.PRank(random_state=0, classes=["low", "mid", "high"]), X, words)
 
 
-def test_scores_that_overflow_are_left_to_predict():
+def test_overflowing_scores_are_reported_by_predict():
     X, y = curved()
     messages(rc.PRank(random_state=0), 1e150 * X, y)

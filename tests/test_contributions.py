@@ -304,7 +304,7 @@ def test_contributions_of_random_trees_equal_enumeration(seed, n_nodes, n_featur
         np.testing.assert_allclose(found / 3, shapley_values(score, row, others), atol=1e-12)
 
 
-def test_kernels_reject_arrays_that_do_not_fit():
+def test_kernels_reject_mismatched_arrays():
     one = np.zeros((1, 1), dtype=np.uint8)
     tree = {
         "offsets": np.array([0, 1]),

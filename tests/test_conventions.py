@@ -276,7 +276,7 @@ def test_conventions_give_different_values_for_one_ranking():
         ),
     ],
 )
-def test_constant_scores_follow_the_rule_of_ties(labels, expected):
+def test_constant_scores_follow_the_tie_rule(labels, expected):
     for convention, value in expected.items():
         found = ndcg_score(labels, [1, 1, 1], docid=["a", "b", "c"], convention=convention)
         assert round(found, 4) == value

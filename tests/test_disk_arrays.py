@@ -12,7 +12,7 @@ import pytest
 from rankcore._core.disk_arrays import SMALL, allocator_beside, disk_array, release
 
 
-def test_an_array_keeps_its_values_when_its_pages_are_released():
+def test_array_keeps_its_values_when_pages_are_released():
     array = disk_array(SMALL, np.int32)
     assert not array.any()
     array[:] = np.arange(SMALL)
@@ -36,7 +36,7 @@ def test_released_pages_are_not_in_memory():
     assert resident() - before < SMALL
 
 
-def test_no_file_is_left(monkeypatch, tmp_path):
+def test_temporary_file_is_deleted(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     array = disk_array(SMALL, np.uint8)
     if sys.platform != "win32":

@@ -211,14 +211,14 @@ translate(
 
 
 @pytest.mark.skipif(not FREE_THREADED, reason="this interpreter has a GIL")
-def test_kernels_leave_the_gil_off():
+def test_kernels_do_not_enable_the_gil():
     modules = ", ".join(f"rankcore._ext.{kernel}" for kernel in KERNELS)
     code = f"import sys, {modules}; print(sys._is_gil_enabled())"
     assert run(sys.executable, "-c", code).strip() == "False"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_kernels_offer_no_c_functions_of_their_own(kernel):
+def test_kernels_export_no_c_functions(kernel):
     # Third parties use the headers; what a kernel exports to others it could never change.
     assert not getattr(importlib.import_module(f"rankcore._ext.{kernel}"), "__pyx_capi__", {})
 
@@ -242,7 +242,7 @@ def test_misspelled_names_are_corrected():
 
 
 @needs_sources
-def test_the_page_of_supported_versions_is_that_of_the_package(project):
+def test_docs_list_the_supported_versions_of_the_package(project):
     page = (ROOT / "docs/project/support.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([\w-]+) \| ([^|]+) \|", page, re.MULTILINE))
     pythons = re.findall(r"\d\.\d+", rows["CPython"].partition(";")[0])

@@ -195,7 +195,7 @@ def test_c_loop_forgets_as_fit_does(trainer, half_life):
     check(train(trainer, X, y, **options), X, y, **options)
 
 
-def test_ties_matter_in_these_data(trainer):
+def test_tie_rules_give_different_models(trainer):
     X, y = problem(1)
     crammer, strict = (train(trainer, X, y, tie=tie) for tie in ["crammer", "strict"])
     assert crammer["weights"].tobytes() != strict["weights"].tobytes()
@@ -650,7 +650,9 @@ def test_overflow_changes_no_learner(ordinal_trainer, kind, options, second):
 @pytest.mark.parametrize(
     ("kind", "options"), [p for p in LEARNERS if "pa" not in p.id and "normal" not in p.id]
 )
-def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, second):
+def test_overflow_is_reported_at_the_row_where_python_reports_it(
+    ordinal_trainer, kind, options, second
+):
     # As in the test of PRank: row 30 makes the weights of two columns huge, row 31 overflows.
     X, y = problem(74, n=30)
     ranked = kind.estimator.published(**(kind.defaults | options)).fit(X, y)
@@ -671,7 +673,7 @@ def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, 
     assert state.bytes() == fresh.bytes()
 
 
-def test_steps_too_long_diverge_where_python_reports_it(ordinal_trainer):
+def test_divergence_is_reported_at_the_row_where_python_reports_it(ordinal_trainer):
     X, y = problem(75, n=2000, integers=False)
     with pytest.raises(ValueError, match=r"row \d+ overflowed") as caught:
         rc.WidrowHoff.published(eta0=2.0).fit(X, y)
@@ -925,7 +927,7 @@ def test_c_averages_and_committees_need_their_arrays(pair_trainer):
 # ------------------------------------------------------------------ a Cython extension
 
 
-def test_cython_scores_are_pythons(cython_user):
+def test_cython_scores_equal_those_of_python(cython_user):
     X, y = problem(7, integers=False)
     model = rc.PRank.published(max_iter=2, average=True, threshold_scale=0.4).fit(X, y)
     scores, ranks = np.full(X.shape[0], np.nan), np.full(X.shape[0], -1, dtype=np.int32)
@@ -994,7 +996,7 @@ def test_cython_trains_cusum_as_python(cython_user, tie):
         assert (weights.tobytes(), thresholds.tobytes()) == before
 
 
-def test_cython_scores_of_linear_models_are_pythons(cython_user):
+def test_cython_scores_of_linear_models_equal_those_of_python(cython_user):
     X, y = problem(11, integers=False)
     X = X.toarray()
     model = rc.WidrowHoff.published(eta0=0.01).fit(X, y)

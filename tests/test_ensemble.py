@@ -48,7 +48,7 @@ def test_votes_have_the_golden_values(count_init, votes, mean):
     cut=st.integers(0, 40),
 )
 @settings(max_examples=examples(120), deadline=None)
-def test_votes_and_queue_equal_the_plain_form(problem, tie, count_init, limit, cut):
+def test_votes_and_kept_hypotheses_equal_the_plain_form(problem, tie, count_init, limit, cut):
     X, y, k = problem
     dense = X.toarray().astype(float)
     hypotheses, counts = voted(dense, y, k, tie, count_init)
@@ -112,7 +112,7 @@ def test_mean_output_is_on_the_scale_of_the_labels():
     assert named.project([[2, 1]]) == 2.4
 
 
-def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
+def test_pass_may_begin_with_full_capacity_for_hypotheses():
     # Sixteen mistakes fill the room there is at first; the next example needs more.
     X, y = np.ones((16, 1)), np.tile([1, 3], 8)
     model = rc.VotedPRank.published().fit(X, y, classes=[1, 2, 3])
@@ -123,7 +123,7 @@ def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
     assert model.history_ == twice.history_
 
 
-def test_predicting_copies_the_hypotheses_once():
+def test_prediction_copies_the_hypotheses_once():
     X, y = np.ones((300, 1000)), np.tile([1, 3], 150)
     model = rc.VotedPRank.published().fit(X, y, classes=[1, 2, 3])
     tracemalloc.start()
@@ -280,7 +280,7 @@ def test_members_equal_pranks_on_their_draws(problem, n, tau, tie, seed, cut, av
 
 @given(problem=ordinal_problems(max_rows=25), n=st.integers(1, 5), seed=st.integers(0, 99))
 @settings(max_examples=examples(50), deadline=None)
-def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
+def test_progressive_loss_uses_the_mean(problem, n, seed):
     X, y, k = problem
     dense = X.toarray().astype(float)
     model = rc.OAPBPM.published(n_estimators=n, tau=0.5, random_state=seed).fit(
@@ -314,7 +314,7 @@ def test_tau_one_is_prank(n):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("average", [False, True])
-def test_bagging_and_voting_are_means_and_votes_of_pranks(monkeypatch, width, dtype, average):
+def test_bagging_and_voting_equal_votes_of_pranks(monkeypatch, width, dtype, average):
     monkeypatch.setattr(module, "tile_width", lambda d, n: width)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 7)).astype(dtype), rng.integers(1, 6, size=200)
@@ -347,7 +347,7 @@ def test_members_without_votes_count_once():
     assert model.project(np.eye(3)).tolist() == [3, 3, 3]  # 0 reaches all thresholds
 
 
-def test_a_member_that_took_nothing_has_no_passes():
+def test_member_without_examples_has_no_passes():
     member = (
         rc.OAPBPM.published(n_estimators=1, tau=2.0**-32).fit(np.eye(3), [1, 2, 3]).estimators_[0]
     )
@@ -388,7 +388,7 @@ def test_threads_change_nothing_and_seeds_do():
         rc.OAPBPM.published(n_jobs=0).fit(X, y)
 
 
-def test_the_mean_rejects_steps_that_members_lack():
+def test_oapbpm_rejects_parameters_that_members_lack():
     rows = as_rows(np.eye(3))
     moved = np.zeros((2, 1), np.int32)
     learner = rc.OAPBPM(2, threshold_scale=1.0)

@@ -65,7 +65,7 @@ def test_names_of_every_tool_are_accepted(names, expected):
     assert set(found.values()) == {expected}
 
 
-def test_lists_of_cutoffs_give_a_measure_each():
+def test_list_of_cutoffs_gives_one_measure_per_cutoff():
     found = evaluate(Y, S, qid=QID, metrics=["P.5,10", "ndcg_cut.3,7", "map@2,4", "R.9"])
     names = ["P_5", "P_10", "ndcg_cut_3", "ndcg_cut_7", "map@2", "map@4", "R_9"]
     assert list(found) == names
@@ -73,7 +73,7 @@ def test_lists_of_cutoffs_give_a_measure_each():
     assert found["map@4"] == average_precision(Y, S, qid=QID, k=4)
 
 
-def test_minus_means_that_empty_queries_count_nothing():
+def test_minus_after_a_name_counts_empty_queries_as_zero():
     found = evaluate([0, 0], [1, 2], metrics=["ndcg@1", "ndcg@1-"], convention="xgboost")
     assert dict(found) == {"ndcg@1": 1, "ndcg@1-": 0}
 
@@ -205,7 +205,9 @@ def test_skipped_queries_are_not_counted():
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_many_measures_are_those_of_each_alone(n, n_queries, levels, ties, apart, named, seed):
+def test_measures_computed_together_equal_those_computed_alone(
+    n, n_queries, levels, ties, apart, named, seed
+):
     """Together they share one sort, which must leave equal scores in their order."""
     rng = np.random.default_rng(seed)
     y, s = rng.integers(0, 3, n), rng.integers(0, levels, n) / 7
@@ -224,7 +226,7 @@ def test_many_measures_are_those_of_each_alone(n, n_queries, levels, ties, apart
 
 
 @pytest.mark.parametrize("convention", ["trec_eval", "lightgbm", "letor4"])
-def test_many_measures_of_long_queries_are_those_of_each_alone(convention):
+def test_measures_of_long_queries_computed_together_equal_those_alone(convention):
     rng = np.random.default_rng(1)
     y, s = rng.integers(0, 5, 30_000), rng.normal(size=30_000).astype(np.float32).astype(float)
     s[::3] = s[1::3] + 1e-12  # equal in single precision alone

@@ -30,7 +30,7 @@ RANKERS = [STUMPS, TREES, SVM]
 
 
 @pytest.mark.parametrize("model", RANKERS)
-def test_a_pair_is_parted_by_its_features(model):
+def test_pair_is_explained_by_its_features(model):
     scores = model.predict(X)
     why = pair(model, X[3], sp.csr_array(X[[9]]), names=("third", "ninth"))
     assert why.contributions.sum() == pytest.approx(scores[3] - scores[9])
@@ -45,7 +45,7 @@ def test_a_pair_is_parted_by_its_features(model):
 
 
 @pytest.mark.parametrize("model", [STUMPS, SVM])
-def test_decisive_features_are_the_fewest_that_turn_a_pair(model):
+def test_decisive_features_are_a_smallest_set_that_reverses_a_pair(model):
     scores = model.predict(X)
     for i, j in RNG.integers(0, 240, (40, 2)).tolist():
         why = pair(model, X[i], X[j])
@@ -113,7 +113,7 @@ LINEAR = [
 
 @pytest.mark.parametrize("limited", [False, True])
 @walk(LINEAR)
-def test_rank_moves_at_the_nearest_value(learner, limited):
+def test_rank_changes_at_the_nearest_value(learner, limited):
     model = learner.fit(X, Y)
     ranks = model.predict(X)
     for i in range(0, 240, 16):
@@ -179,7 +179,7 @@ def test_calibrated_learners_are_explained_if_their_score_is_a_sum():
         assert found.baseline == rc.metrics.rank_loss(Y, margins.predict(X))
 
 
-def test_pipelines_show_values_as_people_know_them():
+def test_pipelines_show_values_of_the_input():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(100 + 10 * X, columns=list("abcdef"))
     pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), rc.PRank())
@@ -257,7 +257,7 @@ def test_permutations_stay_within_queries():
     assert other.changes.tolist() != found.changes.tolist()
 
 
-def test_permutations_are_those_of_the_scope():
+def test_permutations_stay_within_the_scope():
     """The rows that a ranker is given: seen through one that hands them on."""
     seen = []
 
@@ -449,9 +449,7 @@ class TestCommand:
             ("stumps", ["--query", 8, "--metric", "auc"], "request different explanations"),
         ],
     )
-    def test_mistakes_end_in_one_line(
-        self, files, model, arguments, message, tmp_path, monkeypatch
-    ):
+    def test_errors_take_one_line(self, files, model, arguments, message, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         found = self.run(files, model, *arguments)
         assert found.exit_code == 1

@@ -296,7 +296,7 @@ def further(values):
 
 
 @pytest.mark.parametrize("place", [7, 206])
-def test_rank_moves_where_the_prediction_does(ordinal, place):
+def test_reported_rank_changes_are_those_of_predict(ordinal, place):
     row = ordinal.codes[place]
     why = rc.explain.rank(ordinal.model, frame(row), background=frame(ordinal.codes))
     now = ordinal.predict(row)[0]

@@ -213,7 +213,7 @@ def test_changes_of_the_input_change_the_prediction(served):
     assert n_moved > 5
 
 
-def test_numbers_as_shown_change_the_prediction():
+def test_printed_numbers_change_the_prediction():
     model, rows = fitted("scaled")
     n_moved = 0
     for place in range(0, N, 8):
@@ -295,7 +295,7 @@ def test_frames_of_other_libraries_are_explained_alike(library):
 # ------------------------------------------------------------------------ calibration, trees
 
 
-def test_calibrated_pipeline_moves_by_its_own_prediction():
+def test_calibrated_pipeline_changes_by_its_own_prediction():
     model = rc.CalibratedOrdinal(make_pipeline(imputed(SCALED, add_indicator=True), rc.PRank()))
     model.fit(HOLES, Y)
     n_moved = 0
@@ -313,7 +313,7 @@ def test_calibrated_pipeline_moves_by_its_own_prediction():
     assert n_moved > 2
 
 
-def test_trees_behind_scaling_move_exactly():
+def test_changes_of_trees_after_scaling_are_exact():
     model = make_pipeline(table(SCALED), rc.OrdinalBoost(20, max_leaf_nodes=5)).fit(WHOLE, Y)
     n_moved = 0
     for place in range(0, N, 20):

@@ -140,7 +140,7 @@ def test_missing_values_score_as_in_python(tmp_path, missing, nodes, target):
 
 @pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize("target", checking.CHECKED)
-def test_a_stump_may_separate_missing_values_only(tmp_path, nodes, target):
+def test_stump_may_separate_only_missing_values(tmp_path, nodes, target):
     rows = X.copy()
     rows[Y > 2, 0] = np.nan
     model = rc.RankBoost(10, max_leaf_nodes=nodes).fit(rows, Y, qid=QID)
@@ -150,7 +150,7 @@ def test_a_stump_may_separate_missing_values_only(tmp_path, nodes, target):
 
 @pytest.mark.parametrize("target", ["onnx", "sql"])
 @pytest.mark.parametrize("front", ["nothing", "StandardScaler", "MinMaxScaler"])
-def test_values_of_double_precision_take_their_side(tmp_path, target, front):
+def test_double_precision_values_take_the_same_side_as_in_python(tmp_path, target, front):
     model = model_of(rc.RankBoost(40), front)
     rows = RNG.normal(size=(3000, 5))
     near = (model[-1] if front != "nothing" else model)._spec().scoring.arrays["thresholds"]
@@ -196,7 +196,7 @@ def test_null_is_missing_in_sql(tmp_path):
 
 
 @pytest.mark.parametrize("learner", [rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)], ids=str)
-def test_the_dump_is_what_xgboost_makes_of_the_model(tmp_path, learner):
+def test_dump_equals_that_of_xgboost(tmp_path, learner):
     import json
 
     xgboost = pytest.importorskip("xgboost", reason="no xgboost")
@@ -312,7 +312,7 @@ def test_failed_check_keeps_the_older_file(tmp_path, monkeypatch):
         rc.export(model, tmp_path / "m.c", "c", check=X)
 
 
-def test_formats_without_engine_warn_of_no_check(tmp_path):
+def test_formats_without_an_engine_warn_that_no_check_is_made(tmp_path):
     model = rc.PRank(random_state=0).fit(X, Y)
     with pytest.warns(UserWarning, match="solr was not checked: its engine is not available here"):
         assert rc.export(model, tmp_path / "m", "solr", feature_names=FIVE, check=X) is None
@@ -357,7 +357,7 @@ def test_columns_of_a_table_are_selected_by_name(tmp_path):
     assert '"title"' in text.splitlines()[1]
 
 
-def test_a_search_for_parameters_has_a_learner(tmp_path):
+def test_fitted_searches_are_exported(tmp_path):
     model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
     with pytest.raises(TypeError, match="got RankSVMCV: export its best_estimator_"):
         rc.export(model, tmp_path / "m", "sql", feature_names=FIVE)

@@ -95,7 +95,7 @@ def test_categories_score_as_in_python(tmp_path):
 @pytest.mark.parametrize("decision", ["cusum", "count"])
 @pytest.mark.parametrize("tie", ["high", "low"])
 @pytest.mark.parametrize("kernel", [False, True])
-def test_ties_and_decisions_are_pythons(tmp_path, decision, tie, kernel):
+def test_ties_and_decisions_equal_those_of_python(tmp_path, decision, tie, kernel):
     learner = rc.KernelCuSumRank if kernel else rc.CuSumRank
     options = {"kernel": "linear"} if kernel else {"average": False}
     rows = np.round(X)  # integers, of which many scores are equal
@@ -106,7 +106,7 @@ def test_ties_and_decisions_are_pythons(tmp_path, decision, tie, kernel):
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging])
-def test_votes_are_pythons(tmp_path, learner, output):
+def test_votes_equal_those_of_python(tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(X), model.project(X)

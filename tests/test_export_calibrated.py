@@ -116,7 +116,7 @@ def test_every_calibrated_learner_is_exported(tmp_path, capsys, target, inside, 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_predictions_for_every_loss_are_pythons(tmp_path, target, method, loss):
+def test_predictions_for_every_loss_equal_those_of_python(tmp_path, target, method, loss):
     model = calibrated("votes", method, loss=loss).fit(X, Y)
     found = exported(model, tmp_path, target, many_rows())
     # Votes are counted: scores are the same to the bit, and with them all that follows.
@@ -125,7 +125,7 @@ def test_predictions_for_every_loss_are_pythons(tmp_path, target, method, loss):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_scores_on_and_next_to_knots_give_pythons_probabilities(tmp_path, target, method):
+def test_scores_on_and_next_to_knots_give_the_probabilities_of_python(tmp_path, target, method):
     """One feature, so that scores are one product: the same in every engine."""
     x = np.round(RNG.normal(size=(300, 1)), 1)  # many ties
     y = np.clip(np.round(2 * x[:, 0] + RNG.normal(size=300)) + 3, 1, 5).astype(int)
@@ -205,7 +205,7 @@ def test_constants_near_0_and_1_survive_single_precision(tmp_path, target):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("inside", ["PRank", "scaled CuSumRank"])
-def test_functions_of_c_give_pythons_probabilities(tmp_path, inside, method):
+def test_c_functions_give_the_probabilities_of_python(tmp_path, inside, method):
     needs("c")
     model = calibrated(inside, method).fit(X, Y)
     library, rows = in_c(tmp_path, model), many_rows()
@@ -216,7 +216,7 @@ def test_functions_of_c_give_pythons_probabilities(tmp_path, inside, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_sparse_rows_in_c_give_pythons_probabilities(tmp_path, method):
+def test_sparse_rows_in_c_give_the_probabilities_of_python(tmp_path, method):
     needs("c")
     model = calibrated("PRank", method).fit(sp.csr_array(X), Y)
     library = in_c(tmp_path, model)
@@ -286,7 +286,7 @@ def test_formats_with_one_score_reject_by_name(tmp_path, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("what", ["ranks", "probabilities"])
-def test_check_detects_other_answers(tmp_path, target, what):
+def test_check_detects_different_outputs(tmp_path, target, what):
     needs(target)
     model = calibrated("PRank", "isotonic").fit(X, Y)
     options = {"dtype": "float64"} if target == "onnx" else {}

@@ -21,7 +21,7 @@ def outputs_of(file, rows, name="rows"):
 
 
 @walk(LEARNERS)
-def test_scores_ranks_and_labels_are_pythons(tmp_path, learner):
+def test_scores_ranks_and_labels_equal_those_of_python(tmp_path, learner):
     model = fitted(learner)
     rc.export(model, tmp_path / "m.onnx", "onnx")
     found = outputs_of(tmp_path / "m.onnx", SINGLE)
@@ -61,7 +61,7 @@ def test_labels_of_any_kind_are_exported(tmp_path, classes):
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
 @pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging])
-def test_votes_are_pythons(tmp_path, learner, output):
+def test_votes_equal_those_of_python(tmp_path, learner, output):
     model = learner(random_state=0, max_iter=2).fit(X, Y)
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(SINGLE), model.project(SINGLE)
@@ -73,7 +73,7 @@ def test_votes_are_pythons(tmp_path, learner, output):
 
 @pytest.mark.parametrize("decision", ["cusum", "count"])
 @pytest.mark.parametrize("tie", ["high", "low"])
-def test_ties_and_decisions_are_pythons(tmp_path, decision, tie):
+def test_ties_and_decisions_equal_those_of_python(tmp_path, decision, tie):
     rows = np.round(X)  # integers, of which many scores are equal
     options = {"decision": decision, "tie_break": tie, "average": False}
     model = rc.CuSumRank.published(**options).fit(rows, Y)
@@ -94,7 +94,7 @@ def test_single_rows_batches_and_doubles_are_accepted(tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("params", [{}, {"max_leaf_nodes": 6}, {"missing": "zero"}], ids=str)
-def test_infinite_values_go_where_the_largest_numbers_go(tmp_path, params, dtype):
+def test_infinite_values_take_the_side_of_the_largest_numbers(tmp_path, params, dtype):
     # Splits of missing values from all numbers have the threshold -inf.
     rng = np.random.default_rng(0)
     rows = np.where(rng.random(X.shape) < 0.3, np.nan, X)

@@ -76,7 +76,7 @@ TREES = described(
     ],
     ids=lambda one: getattr(one, "__name__", one if isinstance(one, str) else ""),
 )
-def test_files_are_those_of_the_documentation(tmp_path, write, model, file):
+def test_files_equal_the_documented_examples(tmp_path, write, model, file):
     (found,) = write(model, tmp_path / "ranker.out").values()
     expected = (GOLDEN / file).read_text()
     if file.endswith(".json"):
@@ -219,7 +219,7 @@ def test_export_warns_where_missing_values_are_zero(tmp_path, target, learner, s
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "solr", "ranklib"])
-def test_stumps_of_missing_zeros_where_there_is_no_nan(tmp_path, target):
+def test_stumps_with_missing_zeros_are_exported_to_formats_without_nan(tmp_path, target):
     rows = X.round(0) * (RNG.random(X.shape) < 0.6)
     model = rc.RankBoost(40, missing="zero").fit(rows, Y, qid=QID)
     rc.export(model, tmp_path / "m", target, feature_names=FIVE)
@@ -230,7 +230,7 @@ def test_stumps_of_missing_zeros_where_there_is_no_nan(tmp_path, target):
         np.testing.assert_allclose(found, model.predict(given), rtol=0, atol=1e-5)
 
 
-def test_trees_of_missing_zeros_are_rejected_where_a_zero_is_a_number(tmp_path):
+def test_trees_with_missing_zeros_are_rejected_by_formats_without_nan(tmp_path):
     rows = X * (RNG.random(X.shape) < 0.6)
     model = rc.RankBoost(20, missing="zero", max_leaf_nodes=4).fit(rows, Y, qid=QID)
     for target in READERS:
@@ -277,7 +277,7 @@ def test_single_precision_thresholds_are_found():
         np.testing.assert_array_equal((found.astype(np.float32) + SLACK)[there], wanted[there])
 
 
-def test_thresholds_of_all_sizes_at_once_are_rejected(tmp_path):
+def test_thresholds_of_very_different_magnitude_are_rejected(tmp_path):
     trees = {
         "offsets": np.array([0, 1, 2]),
         "features": np.array([0, 0]),
@@ -294,7 +294,7 @@ def test_thresholds_of_all_sizes_at_once_are_rejected(tmp_path):
         search.export_solr(described("trees", trees, {"zero_missing": 0}), tmp_path / "m")
 
 
-def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
+def test_names_are_required_and_may_come_from_a_frame(tmp_path):
     pandas = pytest.importorskip("pandas")
     model = rc.PRank(random_state=0).fit(X, Y)
     for target in sorted({*READERS} - {"ranklib", "xgboost_dump"}):

@@ -101,7 +101,7 @@ def a_cut(text):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_line_ends_are_read_or_rejected_never_lost(name, tmp_path):
+def test_line_endings_are_read_or_rejected(name, tmp_path):
     read, text, expected = TEXTS[name]
     path = tmp_path / "file"
     for whole in (text, text.rstrip("\n"), text.replace("\n", "\r\n"), f"\ufeff{text}"):

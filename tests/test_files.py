@@ -299,7 +299,7 @@ def test_a_cache_goes_where_a_link_leads(tmp_path):
     assert open_rows(tmp_path / "real").stats().n_rows == 4
 
 
-def test_the_folder_of_a_stream_goes_with_its_rows(tmp_path, monkeypatch):
+def test_temporary_folder_is_deleted_with_its_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     dump_letor(X, Y, tmp_path / "rows.txt")
     with open(tmp_path / "rows.txt", "rb") as stream:

@@ -67,7 +67,7 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_peak_of_a_fit_is_in_proportion_to_what_it_keeps(case):
+def test_peak_memory_of_a_fit_is_proportional_to_the_examples_kept(case):
     status, output = children.run(FIT, repr(case))
     assert status == 0, output
     peak, *kept = map(float, output.split())

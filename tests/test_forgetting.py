@@ -66,7 +66,7 @@ def by_age(arrays, half_life):
 
 @walk(FORGETFUL)
 @pytest.mark.parametrize("half_life", [1, 7.5, 1e3, 1e12])
-def test_average_is_that_of_all_iterates_by_age(learner, half_life):
+def test_average_equals_that_of_all_iterates_by_age(learner, half_life):
     X, y = stream()
     learner = with_constants(learner)
     found = clone(learner).set_params(half_life=half_life)
@@ -122,7 +122,7 @@ def public(model):
     return {name: np.asarray(getattr(model, name)) for name in names}
 
 
-def test_average_of_a_worked_example():
+def test_worked_example_has_the_computed_average():
     X, y = [[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]], [2, 1, 3, 2, 3]
     model = rc.PRank.published(average=True, half_life=1).fit(X, y)
     # (0, 0), (0, -1), (2, 1), (1, 2), (1, 2) with weights 1, 2, 4, 8, 16.
@@ -133,7 +133,7 @@ def test_average_of_a_worked_example():
 @walk(FORGETFUL)
 @pytest.mark.parametrize("standardize", [False, "auto"])
 @pytest.mark.parametrize("half_life", [1, 40])
-def test_any_cut_of_a_stream_gives_the_same_model(learner, half_life, standardize):
+def test_chunk_sizes_do_not_change_the_model(learner, half_life, standardize):
     X, y = stream(900)
     learner = with_constants(learner).set_params(
         half_life=half_life, standardize=standardize, random_state=0
@@ -152,7 +152,7 @@ def test_any_cut_of_a_stream_gives_the_same_model(learner, half_life, standardiz
 
 
 @walk(FORGETFUL)
-def test_fit_in_order_is_one_pass_of_a_stream(learner):
+def test_fit_in_order_equals_one_pass_of_a_stream(learner):
     X, y = stream()
     learner = as_they_are(learner).set_params(half_life=9, random_state=0)
     streamed = clone(learner).partial_fit(X, y, classes=CLASSES)
@@ -173,7 +173,7 @@ def test_saved_model_continues_as_if_uninterrupted(learner, tmp_path):
 
 
 @walk([one for one in FORGETFUL if averaging(one) == "average"])
-def test_long_half_life_is_the_plain_average(learner):
+def test_long_half_life_equals_the_plain_average(learner):
     X, y = stream()
     plain = clone(learner).set_params(random_state=0).fit(X, y)
     forgetful = clone(learner).set_params(random_state=0, half_life=1e100).fit(X, y)

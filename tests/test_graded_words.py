@@ -53,7 +53,7 @@ def equal_models(one, other):
 
 
 @walk(EVERY)
-def test_words_are_the_grades_of_their_places(learner):
+def test_words_have_grades_by_their_positions(learner):
     words, grades, labels = words_for(learner)
     expected = ranker_of(learner).fit(X, grades, qid=QID, **held_out(learner, grades))
     for found in (
@@ -112,7 +112,7 @@ def test_unknown_words_are_named_with_the_known_ones(learner):
 
 
 @walk(EVERY)
-def test_numbers_are_not_taken_for_words(learner):
+def test_numbers_are_rejected_in_place_of_words(learner):
     words, grades, labels = words_for(learner)
     with pytest.raises(ValueError, match="are words: pass y as these words"):
         ranker_of(learner, classes=words).fit(X, grades, qid=QID)

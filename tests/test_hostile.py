@@ -369,7 +369,7 @@ def test_parameters_of_float32_leak_no_warnings():
         assert np.array_equal(model.predict(X), expected) or real
 
 
-def test_ids_that_end_in_a_zero_byte_are_ids_of_their_own():
+def test_ids_that_end_in_a_zero_byte_stay_different():
     ids, _ = metrics.ndcg_score(
         [1, 0, 1, 0], [1, 2, 3, 4], qid=["a\0", "a\0", "a", "a"], per_query=True
     )
@@ -394,7 +394,7 @@ def saved(tmp_path):
         ({"counts": None}, "the array counts is missing"),
     ],
 )
-def test_unknown_arrays_are_rejected(saved, arrays, message):
+def test_unexpected_arrays_in_model_files_are_rejected(saved, arrays, message):
     rewrite(saved)
     rc.load(saved)  # writing it anew is harmless
     rewrite(saved, None, arrays)
@@ -402,7 +402,7 @@ def test_unknown_arrays_are_rejected(saved, arrays, message):
         rc.load(saved)
 
 
-def test_sizes_that_files_claim_take_no_memory(saved):
+def test_claimed_sizes_in_files_allocate_no_memory(saved):
     tracemalloc = pytest.importorskip("tracemalloc")
     document, arrays = taken_apart(saved.read_bytes())
     sizes = [("n_features", 2**31 - 1), ("n_features", 10**12)]
@@ -545,7 +545,7 @@ def test_a_flipped_bit_anywhere_is_detected(saved):
             rc.load(saved)
 
 
-def test_a_file_from_dump_letor_holds_what_was_given_and_x_stays_as_it_was():
+def test_dump_letor_writes_the_given_rows_and_does_not_change_x():
     matrix = sp.csr_array((np.arange(1.0, 5), [3, 1, 0, 0], [0, 2, 4]), shape=(2, 4))
     parts = [part.copy() for part in (matrix.data, matrix.indices, matrix.indptr)]
     file = io.BytesIO()
@@ -643,7 +643,7 @@ def test_errors_of_wrong_calls_name_no_private_class(learner, method):
     assert named[1] in (None, learner.__name__)
 
 
-def test_a_subclass_may_pass_names_on():
+def test_subclass_may_forward_keyword_arguments():
     class Mine(rc.PRank):
         def __init__(self, mine=1, **rest):
             self.mine = mine

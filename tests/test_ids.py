@@ -175,7 +175,7 @@ def test_id_columns_equal_those_of_numpy(values):
 
 
 @pytest.mark.parametrize("values", [[True, 2], [1.5], [b"a"], [object()], [["a"]]])
-def test_other_values_are_no_ids(values):
+def test_invalid_ids_are_rejected(values):
     with pytest.raises((TypeError, ValueError), match="docid must"):
         as_ids(values, "docid")
 

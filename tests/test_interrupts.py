@@ -51,7 +51,7 @@ CALLS = {"evaluate": measured, "load_letor": loaded("text"), "load_letor gzip": 
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_interrupt_at_any_moment_leaves_nothing_behind(name, files):
+def test_interrupt_at_any_moment_leaves_no_file_thread_or_handler(name, files):
     def interrupt(number, frame):
         raise KeyboardInterrupt
 

@@ -98,7 +98,7 @@ def test_the_same_row_in_any_form_has_the_same_values_to_the_bit():
                 assert_array_equal(np.vstack(parts), one)
 
 
-def test_the_exponential_is_right_to_its_last_bits():
+def test_exponential_is_accurate_to_the_last_bits():
     # exp(-|x - z|**2) of points on a line reaches every argument from 0 to where it underflows.
     x = np.sqrt(np.linspace(0, 750, 20011))[:, np.newaxis]
     found = compiled_values(x, np.zeros((1, 1)), {"kind": 2, "gamma": 1.0, "coef0": 0, "degree": 1})
@@ -110,7 +110,7 @@ def test_the_exponential_is_right_to_its_last_bits():
     assert (found[~normal, 0] == 0).all()
 
 
-def test_the_exponential_ends_below_minus_708():
+def test_exponential_is_zero_below_minus_708():
     # gamma times a distance of 1, which nothing rounds.
     for gamma, expected in [(708.0, np.exp(-708.0)), (np.nextafter(708.0, 709.0), 0.0)]:
         kernel = {"kind": 2, "gamma": gamma, "coef0": 0.0, "degree": 1}
@@ -230,7 +230,7 @@ TWINS = [
 
 
 @pytest.mark.parametrize(("primal", "dual"), TWINS, ids=str)
-def test_dual_learners_decide_as_their_linear_twins(primal, dual):
+def test_dual_learners_predict_as_their_linear_forms(primal, dual):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(800, 2))
     score = 3 * X[:, 0] ** 2 - X[:, 0] * X[:, 1] + rng.normal(size=800)
@@ -317,7 +317,7 @@ def test_values_kept_between_passes_do_not_change_a_bit(learner, form, monkeypat
 
 
 @form
-def test_kept_values_are_those_of_a_user_s_kernel(form):
+def test_cached_kernel_values_equal_those_of_a_user_s_kernel(form):
     X, y = problem(200)
     learner = rc.KernelPRank(gamma=0.3, max_iter=6, standardize=False, random_state=0)
     values = np.ascontiguousarray(rbf_kernel(X, gamma=0.3))
@@ -328,7 +328,7 @@ def test_kept_values_are_those_of_a_user_s_kernel(form):
     assert_allclose(model.project(form(X)), given.project(values), rtol=1e-9, atol=1e-9)
 
 
-def test_pairs_of_rows_have_the_same_value_both_ways():
+def test_kernel_values_are_symmetric():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 37)) * (rng.random((150, 37)) < 0.6)
     kernel = {"kind": 2, "gamma": 0.1, "coef0": 0.0, "degree": 1}

@@ -262,7 +262,7 @@ def test_functions_are_not_saved(tmp_path):
 
 @form
 @pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
-def test_gamma_is_that_of_svc(form, gamma):
+def test_gamma_equals_that_of_svc(form, gamma):
     X, y = problem(60)
     X = form(X)
     # the mean and the variance of float32 are summed in double here
@@ -274,7 +274,7 @@ def test_gamma_is_that_of_svc(form, gamma):
     assert rc.KernelPRank.published().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
 
 
-def test_half_is_half_of_scale():
+def test_gamma_half_is_half_of_scale():
     X, y = problem(60)
     for learner in (rc.KernelPRank(), rc.KernelCuSumRank(), rc.KernelOAPBPM(3, gamma="half")):
         assert learner.gamma == "half"
@@ -396,7 +396,7 @@ def test_threads_may_predict_while_one_learns(form, budget):
         ("steps", lambda a: a.__setitem__(0, 10**6)),
     ],
 )
-def test_load_rejects_states_beyond_their_arrays(name, spoil):
+def test_load_rejects_indices_out_of_range(name, spoil):
     X, y = problem(100)
     model = rc.KernelPRank.published(gamma=0.3).fit(sp.csr_array(X), y)
     spec = model._spec()

@@ -33,7 +33,7 @@ def is_noisy(model, y):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("noise", [0.0, 0.4, 0.6, 1.0])
-def test_the_loss_of_the_last_pass_chooses(noise, seed):
+def test_loss_of_the_last_pass_selects_the_parameters(noise, seed):
     X, y = labelled(noise, seed)
     model, whole = fitted(X, y), fitted(X, y, max_iter=20)
     assert model.n_iter_ == 20
@@ -60,7 +60,7 @@ def test_noise_is_fitted_by_later_passes():
     assert np.mean(losses["auto"]) < np.mean(losses[20])
 
 
-def test_a_given_number_of_passes_is_made():
+def test_explicit_number_of_passes_is_used():
     X, y = labelled(1.0)
     for model in (fitted(X, y, max_iter=30), rc.KernelPRank.published(max_iter=30).fit(X, y)):
         assert model.n_iter_ == 30

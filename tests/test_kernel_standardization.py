@@ -63,7 +63,7 @@ def stream(learner, X, y, cuts=()):
 
 @every
 @each_kernel
-def test_a_fit_equals_that_behind_a_standard_scaler(learner, kernel):
+def test_fit_equals_one_after_a_standard_scaler(learner, kernel):
     X, y = table()
     model = clone(learner).set_params(kernel=kernel).fit(X, y)
     plain = clone(model).set_params(standardize=False)
@@ -90,7 +90,7 @@ def test_gamma_refers_to_standardised_columns(learner, gamma):
 
 @pytest.mark.parametrize("far", [1e4, 1e8])
 @every
-def test_a_mean_of_many_deviations_does_not_matter(learner, far):
+def test_mean_many_deviations_from_zero_does_not_matter(learner, far):
     X, y = table()
     Z = StandardScaler().fit_transform(X)[:, :4]
     model = clone(learner).fit(far + Z, y)
@@ -117,7 +117,7 @@ def test_containers_and_types_of_equal_values_give_the_same_model(learner, kerne
 
 
 @every
-def test_sparse_rows_are_left_alone(learner):
+def test_sparse_rows_are_not_standardised(learner):
     rng = np.random.default_rng(0)
     X = sp.random(200, 40, 0.1, random_state=0, format="csr")
     y = rng.integers(1, 5, size=200)
@@ -140,7 +140,7 @@ def test_sparse_rows_are_left_alone(learner):
 
 
 @every
-def test_columns_of_zeros_and_ones_are_left_alone(learner):
+def test_binary_columns_are_not_standardised(learner):
     X, y = table()
     X[:, 3] = X[:, 3] > X[:, 3].mean()
     model = clone(learner).fit(X, y)
@@ -191,7 +191,7 @@ def test_a_precomputed_kernel_has_nothing_to_standardise(learner):
 
 
 @every
-def test_published_settings_leave_rows_alone(learner):
+def test_published_settings_do_not_standardise_rows(learner):
     X, y = table()
     model = type(learner).published(random_state=0).fit(X, y)
     assert model.get_params()["standardize"] is False
@@ -199,7 +199,7 @@ def test_published_settings_leave_rows_alone(learner):
 
 
 @every
-def test_kept_values_are_those_of_blocks(learner, monkeypatch):
+def test_cached_kernel_values_equal_those_of_blocks(learner, monkeypatch):
     X, y = table()
     kept = clone(learner).fit(X, y)
     monkeypatch.setattr("rankcore.ordinal.kernel._base.KEPT_ROWS", 0)
@@ -224,7 +224,7 @@ def test_one_row_and_words_are_learned(learner):
 @every
 @pytest.mark.parametrize("policy", [None, *POLICIES])
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
-def test_any_cut_of_a_stream_gives_the_same_model(learner, policy, kernel):
+def test_chunk_sizes_do_not_change_the_model(learner, policy, kernel):
     X, y = table(160)
     X[90, 1] = 1e6  # far beyond the rows before it
     budget = {} if policy is None else {"budget": 12, "budget_policy": policy}
@@ -239,7 +239,7 @@ def test_any_cut_of_a_stream_gives_the_same_model(learner, policy, kernel):
 
 @every
 @each_kernel
-def test_a_stream_has_the_units_of_its_rows_at_the_last_power_of_two(learner, kernel):
+def test_stream_updates_its_units_at_powers_of_two(learner, kernel):
     X, y = table(200)
     model = stream(clone(learner).set_params(kernel=kernel), X, y, [50])
     scaler = StandardScaler().fit(X[:128])
@@ -311,7 +311,7 @@ def test_a_fit_continues_as_a_stream(learner):
 
 
 @every
-def test_a_stream_becomes_dense_and_sparse_again(learner):
+def test_stream_switches_between_dense_and_sparse_vectors(learner):
     # The first rows are dense, and all rows together sparse.
     rng = np.random.default_rng(0)
     X = np.zeros((300, 20))
@@ -327,7 +327,7 @@ def test_a_stream_becomes_dense_and_sparse_again(learner):
 
 
 @every
-def test_a_row_that_cannot_be_learned_leaves_the_moments_of_those_before(learner):
+def test_rejected_row_does_not_change_the_moments(learner):
     X, y = table(100)
     bad = X.copy()
     bad[70] = 1e200
@@ -364,7 +364,7 @@ def test_contributions_of_a_linear_kernel_are_of_raw_features(learner):
 
 
 @pytest.mark.parametrize("learner", ["prank", "cusum"])
-def test_changes_of_a_rank_are_values_of_raw_features(learner):
+def test_rank_changes_are_given_in_raw_features(learner):
     X, y = table()
     model = clone(LEARNERS[learner]).set_params(kernel="linear").fit(X, y)
     moved = 0
@@ -412,7 +412,7 @@ def test_calibrated_probabilities_do_not_depend_on_scales(learner):
 
 
 @every
-def test_scales_are_warned_of_only_where_rows_are_left_alone(learner, recwarn):
+def test_scale_warning_is_issued_only_without_standardisation(learner, recwarn):
     X, y = table()
     clone(learner).fit(X, y)
     assert not [one for one in recwarn if "one scale" in str(one.message)]

@@ -195,7 +195,7 @@ def test_ohsumed_is_read_as_by_scikit_learn(part, dtype):
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 17, 64, 1000])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("dense", [False, True])
-def test_cuts_between_blocks_do_not_show(size, n_jobs, dense, monkeypatch):
+def test_block_boundaries_do_not_change_the_rows(size, n_jobs, dense, monkeypatch):
     text = SAMPLE * 5
     expected = load(text, comments=True)
     monkeypatch.setattr(streams, "BLOCK", size)
@@ -422,12 +422,12 @@ def test_comments_that_are_not_utf8_are_kept():
     assert load(file.getvalue()).docid.tolist() == data.docid.tolist()
 
 
-def test_fields_with_underscores_are_no_numbers():
+def test_fields_with_underscores_are_not_numbers():
     fields = load(b"1 # url = 12_3\n1 # url = 123", comments=True).comment_fields()
     assert fields["url"].tolist() == ["12_3", "123"]
 
 
-def test_comment_fields_must_be_read():
+def test_comment_fields_require_read_comments():
     with pytest.raises(ValueError, match="pass comments=True"):
         load(SAMPLE).comment_fields()
     fields = load(b"1 # a = 1 b = x\n1\n1 #a=2 b=3", comments=True).comment_fields()

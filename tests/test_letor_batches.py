@@ -35,7 +35,7 @@ def joined(batches):
     by_queries=st.booleans(),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_batches_are_whole_queries(sizes, rows, block, by_queries):
+def test_batches_consist_of_whole_queries(sizes, rows, block, by_queries):
     qid = np.repeat(np.arange(len(sizes)), sizes)
     X = sp.random(qid.size, 5, 0.5, format="csr", random_state=0)
     file = io.BytesIO()
@@ -111,7 +111,7 @@ def test_batches_reject_mixed_spellings_of_ids(ids, rows, tmp_path):
 
 
 @pytest.mark.parametrize("ids", [["1", "b", "2"], ["01", "2", "+3"], ["a", "9" * 20]])
-def test_integers_and_words_are_batches_of_either(ids, tmp_path):
+def test_files_of_integer_or_word_ids_are_read_in_batches(ids, tmp_path):
     text = "".join(f"{label} qid:{one} 1:1\n" for one in ids for label in (0, 1)).encode()
     batches = iter_letor(io.BytesIO(text), n_features=1, rows_per_batch=1)
     found = [str(one) for batch in batches for one in batch.qid]
@@ -140,7 +140,7 @@ print(of("VmHWM") - before)
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux")
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers add pages")
-def test_memory_is_that_of_the_result(tmp_path):
+def test_reading_takes_the_memory_of_the_result(tmp_path):
     """Of the process, in pages: an array is shrunk in place, which tracemalloc may not see.
 
     NumPy 2.5 tells it of the new block before the end of the old one, though they are the same.

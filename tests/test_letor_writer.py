@@ -117,7 +117,7 @@ FLOATS = {
 
 
 @pytest.mark.parametrize("kind", DOUBLES)
-def test_doubles_are_as_repr_writes_them(kind):
+def test_doubles_are_written_as_by_repr(kind):
     values = DOUBLES[kind]
     assert words_of(values) == [repr(value).removesuffix(".0") for value in values.tolist()]
 

@@ -571,13 +571,13 @@ def test_cutoffs_of_64_bits_are_accepted():
             weighted_ranking_loss([1, 0], [1, 2], ("bipartite", k))
 
 
-def test_a_name_means_one_measure():
+def test_names_of_measures_are_unique():
     names = [name for kind in MEASURES.values() for name in kind.names]
     assert sorted({*names}) == sorted(names)
     assert all(name == name.lower() for name in names)
 
 
-def test_kernel_rejects_arrays_that_do_not_fit():
+def test_kernel_rejects_mismatched_arrays():
     from rankcore._ext import measures, relevance_measures
 
     plan = np.zeros(1, dtype=np.asarray(measures.layout()).dtype)

@@ -142,7 +142,7 @@ def test_the_bound_holds_whatever_is_minimised(kind):
     assert model.score(X, y, qid=qid) > 0.9
 
 
-def test_equal_weights_are_no_weights():
+def test_equal_weights_equal_no_weights():
     X, y, qid = ranking_data()
     plain = rc.RankBoost(5, max_leaf_nodes=6).fit(X, y, qid=qid)
     same = rc.RankBoost(5, max_leaf_nodes=6, pair_weight=lambda *_: np.ones((20, 20)))

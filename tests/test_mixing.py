@@ -41,7 +41,7 @@ def ordinal_data(n=4000, seed=0):
 
 
 @walk(LEARNERS)
-def test_four_shards_mixed_every_epoch_learn_as_one(learner):
+def test_four_mixed_shards_learn_as_well_as_one_model(learner):
     X, y = ordinal_data()
     X_test, y_test = ordinal_data(2000, seed=1)
     mixed = deepcopy(learner).partial_fit(X[:8], y[:8], classes=[1, 2, 3, 4, 5])

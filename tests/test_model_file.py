@@ -272,7 +272,7 @@ def test_load_verifies_what_other_readers_score_with(tmp_path, learner, form):
     ],
     ids=str,
 )
-def test_load_rejects_a_scaler_without_what_it_learned(tmp_path, scaler, array):
+def test_load_rejects_a_scaler_without_fitted_attributes(tmp_path, scaler, array):
     path = tmp_path / "model"
     rc.save(make_pipeline(scaler, rc.PRank()).fit(X, Y), path)
 
@@ -289,7 +289,7 @@ def test_load_rejects_a_scaler_without_what_it_learned(tmp_path, scaler, array):
 
 @pytest.mark.parametrize("with_mean", [True, False])
 @pytest.mark.parametrize("with_std", [True, False])
-def test_a_scaler_that_learned_less_loads(tmp_path, with_mean, with_std):
+def test_scaler_without_optional_attributes_loads(tmp_path, with_mean, with_std):
     model = make_pipeline(StandardScaler(with_mean=with_mean, with_std=with_std), rc.PRank())
     rc.save(model.fit(X, Y), tmp_path / "model")
     np.testing.assert_array_equal(rc.load(tmp_path / "model").predict(X), model.predict(X))

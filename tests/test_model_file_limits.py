@@ -180,14 +180,14 @@ def test_kernel_models_without_support_vectors_are_loaded(path, learner, form):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x02\0\0\0\0\0\0", b"\x03\0\0\0\0\0\0\0{}"])
-def test_a_header_ends_inside_the_file(content):
+def test_header_must_end_within_the_file(content):
     assert safetensors.unpack(b"\x02\0\0\0\0\0\0\0{}") == ({}, {})
     message = f"{len(content)} bytes are fewer than the declared length of the header"
     with pytest.raises(ValueError, match=message):
         safetensors.unpack(content)
 
 
-def test_a_shape_has_at_most_32_dimensions():
+def test_more_than_32_dimensions_are_rejected():
     def unpacked(n):
         entry = {"dtype": "U8", "shape": [1] * n, "data_offsets": [0, 1]}
         return safetensors.unpack(headed(json.dumps({"a": entry}), b"x"))
@@ -198,7 +198,7 @@ def test_a_shape_has_at_most_32_dimensions():
         unpacked(33)
 
 
-def test_a_text_of_metadata_is_at_most_an_eighth_lists():
+def test_metadata_of_too_many_lists_are_rejected():
     room = bounded_json.SHORT // 8 + 1  # lists that a text of so many characters may have
     for unit, n in [("[]", room), ('{"":1}', room // 4), ("{}", room // 2)]:
         text = "[" + ",".join([unit] * (n - (unit == "[]")))
@@ -214,7 +214,7 @@ def test_a_text_of_metadata_is_at_most_an_eighth_lists():
     assert bounded_json.read_json(brackets) == json.loads(brackets)
 
 
-def test_strings_of_numpy_are_not_many_times_their_text(path):
+def test_string_arrays_much_larger_than_their_text_are_rejected(path):
     content, ends = np.full(1024, 65, dtype=np.uint8), np.zeros(300, dtype=np.int64)
     ends[-1:] = 1024
     for n in range(1, 300):
@@ -253,7 +253,7 @@ def test_strings_of_numpy_are_not_many_times_their_text(path):
         ),
     ],
 )
-def test_arrays_for_scores_are_those_that_the_metadata_name(path, edit, arrays, message):
+def test_scoring_arrays_are_those_named_by_the_metadata(path, edit, arrays, message):
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
     rewrite(path, edit, arrays)
     with pytest.raises(ValueError, match=message):
@@ -307,7 +307,7 @@ def moved(steps, sums=0):
 
 
 @pytest.mark.parametrize("best", [0, -1, 2])
-def test_the_best_pass_is_one_of_those_made(path, best):
+def test_best_pass_beyond_the_log_is_rejected(path, best):
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
     none = {**counted(ONE, MISTAKES), "counts": np.zeros(3, dtype=np.int64)}
     rewrite(path, set_in("facts", "best_iteration", value=best), none)
@@ -322,7 +322,7 @@ def test_load_rejects_thresholds_of_too_many_steps(begun):
     assert not loads(begun, moved(-(2**63)))
 
 
-def test_counts_leave_room_for_further_learning(begun):
+def test_counts_near_the_limit_of_int64_are_rejected(begun):
     """At the bound, steps times examples and their sums leave int64; what is kept is exact."""
     for steps, sums in [(0, 0), (MOST_COUNTED, 0), (-MOST_COUNTED, 2**63 - 1), (0, -(2**63))]:
         assert loads(begun, {**counted(MOST_COUNTED, MOST_COUNTED), **moved(steps, sums)})
@@ -334,7 +334,7 @@ def test_counts_leave_room_for_further_learning(begun):
     assert loads(begun, {"counts": far, "log": far[None]})
 
 
-def test_lazy_sums_are_exact_where_they_wrap():
+def test_lazy_sums_are_exact_after_integer_overflow():
     """Steps times examples less their sums, by integers of any size."""
     model = rc.PRank(threshold_scale=1.0).partial_fit(X, Y)
     state, shift = model._state, 2**40
@@ -356,7 +356,7 @@ def test_lazy_sums_are_exact_where_they_wrap():
 
 
 @pytest.mark.parametrize("learner", [rc.OAPVoting, rc.KernelOAPBPM])
-def test_counts_of_members_leave_room_for_further_learning(path, learner):
+def test_member_counts_near_the_limit_of_int64_are_rejected(path, learner):
     rc.save(learner(4, threshold_scale=1.0, random_state=0).partial_fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
     seen = arrays["seen"]
@@ -380,7 +380,7 @@ def test_counts_of_members_leave_room_for_further_learning(path, learner):
 
 
 @pytest.mark.parametrize("name", ["progress", "votes", "born"])
-def test_votes_leave_room_for_further_learning(path, name):
+def test_votes_near_the_limit_of_int64_are_rejected(path, name):
     rc.save(rc.VotedPRank(max_hypotheses=4, random_state=0).partial_fit(X, Y), path)
     array = taken_apart(path.read_bytes())[1][f"{name}"]
     places = [1, 2] if name == "progress" else [0]
@@ -396,7 +396,7 @@ def test_votes_leave_room_for_further_learning(path, name):
             assert loads(path, {f"{name}": far}) is not bool(beyond)
 
 
-def test_a_pool_of_support_vectors_leaves_room_for_further_learning(path):
+def test_support_counts_near_the_limit_of_int64_are_rejected(path):
     rc.save(rc.KernelPRank(random_state=0).partial_fit(X, Y), path)
     book = taken_apart(path.read_bytes())[1]["book"]
     for at in (2, 3, 4):  # vectors that joined, rows, updates
@@ -406,7 +406,7 @@ def test_a_pool_of_support_vectors_leaves_room_for_further_learning(path):
             assert loads(path, {"book": far}) is fits
 
 
-def test_sparse_support_vectors_lie_within_their_values(path):
+def test_sparse_support_vectors_out_of_range_are_rejected(path):
     rc.save(rc.KernelPRank(standardize=False, random_state=0).fit(sp.csr_array(X), Y), path)
     arrays = taken_apart(path.read_bytes())[1]
     starts, lengths = arrays["starts"], arrays["lengths"]
@@ -420,7 +420,7 @@ def test_sparse_support_vectors_lie_within_their_values(path):
         assert not loads(path, change)
 
 
-def test_counts_of_pairs_leave_room_for_further_learning(path):
+def test_pair_counts_near_the_limit_of_int64_are_rejected(path):
     model = rc.PairwisePerceptron(max_iter=1, random_state=0).fit(X, Y, qid=QID)
     rc.save(model, path)
     counts = taken_apart(path.read_bytes())[1]["counts"]

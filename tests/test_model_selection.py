@@ -26,7 +26,7 @@ from strategies import examples
     stratify=st.booleans(),
 )
 @settings(max_examples=examples(100), deadline=None)
-def test_folds_are_of_whole_queries_and_of_all_rows(qid, n_splits, shuffle, stratify):
+def test_folds_keep_queries_whole_and_cover_all_rows(qid, n_splits, shuffle, stratify):
     qid = np.array(qid)
     y = (qid * 7) % 5
     seed = 0 if shuffle else None
@@ -194,7 +194,7 @@ def test_the_largest_query_is_saved(tmp_path):
             rc.load(tmp_path / "model").predict_rank(X)
 
 
-def test_weights_of_queries_weigh_the_score():
+def test_query_weights_apply_to_the_score():
     X, y, qid = data()
     model = rc.RankBoost(3).fit(X, y, qid=qid)
     scores = model.predict(X)

@@ -24,7 +24,7 @@ def test_only_the_order_of_relevances_counts(learner):
 
 @walk([*RANKERS, BY_GAIN])
 @pytest.mark.parametrize("measure", ["ndcg@10", "ndcg"])
-def test_measures_of_gain_reject_them_before_the_fit(learner, measure):
+def test_gain_measures_reject_negative_relevances_before_the_fit(learner, measure):
     model = clone(learner).set_params(eval_metric=["map", measure])
     held = {"eval_set": (X, BELOW), "eval_qid": QID}
     started = []
@@ -37,21 +37,21 @@ def test_measures_of_gain_reject_them_before_the_fit(learner, measure):
 
 
 @walk([*RANKERS, BY_GAIN])
-def test_measures_of_order_take_them(learner):
+def test_order_measures_accept_negative_relevances(learner):
     model = clone(learner).set_params(eval_metric=["misranking", "kendall_tau", "map"])
     model.fit(X, BELOW, qid=QID, eval_set=(X, BELOW), eval_qid=QID)
     assert np.isfinite(model.history_["valid_misranking"]).all()
 
 
 @pytest.mark.parametrize("pair_weight", ["ndcg", "ndcg@5"])
-def test_pair_weights_of_gain_reject_them(pair_weight):
+def test_gain_pair_weights_reject_negative_relevances(pair_weight):
     model = rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight=pair_weight)
     with pytest.raises(ValueError, match=r"labels from 0 to 60, .*got -2: number the levels"):
         model.fit(X, BELOW, qid=QID)
     model.fit(X, Y, qid=QID)
 
 
-def test_a_search_for_c_rejects_them_before_the_first_fit():
+def test_search_for_c_rejects_negative_relevances_before_the_first_fit():
     started = []
     with (
         pytest.raises(ValueError, match="scoring='ndcg@10' cannot measure these labels"),

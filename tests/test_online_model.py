@@ -77,7 +77,7 @@ def test_copies_of_a_model_do_not_change_with_it(learner):
 
 
 @walk(ONLINE)
-def test_model_finds_infinity_in_any_column(learner):
+def test_model_detects_overflow_in_any_column(learner):
     model = new_model(learner)
     assert model.is_finite()
     for name, (array, axis) in model.by_feature().items():
@@ -96,7 +96,7 @@ def test_model_finds_infinity_in_any_column(learner):
         model.is_finite(np.array([3, 0], np.int32))
 
 
-def test_model_that_cannot_be_written_learns_in_copies():
+def test_read_only_model_learns_in_copies():
     X, y = np.eye(3), [1, 2, 3]
     learner = rc.PRank(random_state=0).fit(X, y)
     expected = deepcopy(learner).partial_fit(X, y)

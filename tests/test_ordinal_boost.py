@@ -225,7 +225,7 @@ def test_two_classes_are_logistic_boosting(tasks, link):
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=1e-5)
 
 
-def test_threads_and_sparse_rows_give_the_same_bits():
+def test_threads_and_sparse_rows_do_not_change_a_bit():
     X, y = data(missing=False)
     X[np.random.default_rng(1).random(X.shape) < 0.4] = 0
     for tasks, link in FORMS:
@@ -261,7 +261,7 @@ def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
-def test_the_loss_falls_and_is_that_of_the_model(tasks, link):
+def test_logged_loss_falls_and_equals_that_of_the_model(tasks, link):
     X, y = data()
     weights = np.arange(len(y)) % 3
     for of_rows in (None, weights):
@@ -336,7 +336,7 @@ def test_callbacks_and_measures_of_labels_have_the_costs_of_their_round():
         assert model.history_["valid_rank_loss"][t] == pytest.approx(error)
 
 
-def test_costs_of_kappa_take_no_pass_in_each_round(monkeypatch):
+def test_costs_of_kappa_are_computed_without_a_pass_per_round(monkeypatch):
     X, y = data()
     made = []
 
@@ -349,7 +349,7 @@ def test_costs_of_kappa_take_no_pass_in_each_round(monkeypatch):
     assert len(made) == 2  # before the first round and after the last
 
 
-def test_importances_are_shares_of_the_gains_of_all_scores():
+def test_importances_are_fractions_of_the_gains_of_all_scores():
     X, y = data()
     model = small().fit(X, y)
     gains = np.zeros(4)
@@ -479,7 +479,7 @@ def test_bad_input_leaves_the_model_as_it_was():
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
-def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
+def test_loaded_model_equals_the_saved_one(tasks, link, tmp_path):
     X, y = data()
     model = small(tasks, link, random_state=0, subsample=0.8).fit(X, y, eval_set=(X, y))
     model.conformalize(*data(50, seed=2))
@@ -531,7 +531,7 @@ def test_automatic_size_of_leaves_depends_on_the_rows(n, least):
         assert (fitted.predict_proba(X) != other.predict_proba(X)).any()
 
 
-def test_zero_weights_are_no_rows_for_the_size_of_leaves():
+def test_rows_of_weight_zero_do_not_count_for_leaf_sizes():
     X, y = data(100)
     weights = np.r_[np.ones(50), np.zeros(50)]
     few = rc.OrdinalBoost(5).fit(X[:50], y[:50], classes=range(4))

@@ -47,7 +47,7 @@ def agrees(library, path, model, rows):  # noqa: F811
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED)
-def test_c_answers_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
+def test_c_predicts_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
     model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rc.save(model, tmp_path / "m")
     rows = hostile_rows(model)
@@ -58,13 +58,13 @@ def test_c_answers_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "kappa"])
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_losses_and_missing_zeros_in_c_are_pythons(library, tmp_path, loss, missing):  # noqa: F811
+def test_losses_and_missing_zeros_in_c_equal_those_of_python(library, tmp_path, loss, missing):  # noqa: F811
     model = small(loss=loss, missing=missing).fit(*data())
     rc.save(model, tmp_path / "m")
     agrees(library, tmp_path / "m", model, hostile_rows(model))
 
 
-def test_categories_and_words_in_c_are_pythons(library, tmp_path):  # noqa: F811
+def test_categories_and_words_in_c_equal_those_of_python(library, tmp_path):  # noqa: F811
     X, y = data(missing=False)
     X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
     y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
@@ -114,7 +114,7 @@ def test_models_without_trees_and_scaled_ones_score_in_c(library, tmp_path):  # 
         ({}, {"features": np.array([4] * 1000, dtype=np.int32)}),
     ],
 )
-def test_files_that_do_not_fit_are_rejected(library, tmp_path, change, arrays):  # noqa: F811
+def test_inconsistent_files_are_rejected(library, tmp_path, change, arrays):  # noqa: F811
     path = tmp_path / "m"
     rc.save(small("shared", "cumulative", n_estimators=7).fit(*data()), path)
     Model(library, path).close()
@@ -125,7 +125,7 @@ def test_files_that_do_not_fit_are_rejected(library, tmp_path, change, arrays): 
         Model(library, path)
 
 
-def test_trees_must_be_those_of_all_scores(library, tmp_path):  # noqa: F811
+def test_trees_that_do_not_divide_among_scores_are_rejected(library, tmp_path):  # noqa: F811
     """A tree of one leaf more, so that they cannot be shared out among the scores."""
     path = tmp_path / "m"
     rc.save(small().fit(*data()), path)
@@ -160,7 +160,7 @@ def by_task(model, rows):
     ],
     ids=str,
 )
-def test_one_walk_for_all_tasks_adds_up_as_one_for_each(library, tmp_path, params, k):  # noqa: F811
+def test_one_traversal_for_all_tasks_equals_one_per_task(library, tmp_path, params, k):  # noqa: F811
     X, y = data(600, k=k)
     if "categorical_features" in params:
         X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
@@ -212,7 +212,7 @@ def test_trees_of_a_round_that_differ_in_more_than_values_are_rejected(
         Model(library, tmp_path / "m")
 
 
-def test_sums_of_trees_must_fit():
+def test_sums_of_inconsistent_trees_are_rejected():
     model = small("vector").fit(*data())
     whole = model._state.model.together()
     packed, facts = whole.packed(), (whole.n_features, whole.zero_missing)
@@ -239,7 +239,7 @@ def exported(model, folder, rows):
 
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED)
-def test_c_source_answers_as_python(tmp_path, tasks, link, k):
+def test_c_source_predicts_as_python(tmp_path, tasks, link, k):
     model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rows = hostile_rows(model)
     ranks, table, found = exported(model, tmp_path, rows)
@@ -265,7 +265,7 @@ def test_c_source_behind_a_scaler_is_checked(tmp_path):
 @pytest.mark.parametrize("k", [2, 3, 6])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED, ids="-".join)
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_onnx_answers_as_python(tmp_path, tasks, link, missing, k):
+def test_onnx_predicts_as_python(tmp_path, tasks, link, missing, k):
     runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
     model = small(tasks, link, missing=missing, learning_rate=0.5, n_estimators=11)
     model.fit(*data(k=k))
@@ -314,7 +314,7 @@ OF_ONE_SCORE = [name for name in FORMATS if name not in WITH_PROBABILITIES]
 
 
 @pytest.mark.parametrize("target", OF_ONE_SCORE)
-def test_formats_of_one_score_reject_several(tmp_path, target):
+def test_formats_with_one_score_reject_several(tmp_path, target):
     model = small("vector").fit(*data())
     with pytest.raises(ValueError, match=f"{target} cannot express an OrdinalBoost with a score"):
         rc.export(model, tmp_path / "m.json", target, feature_names=list("abcd"))
@@ -322,7 +322,7 @@ def test_formats_of_one_score_reject_several(tmp_path, target):
 
 
 @pytest.mark.parametrize("target", ["onnx", "sql"])
-def test_categories_are_rejected_but_by_c(tmp_path, target):
+def test_categories_are_rejected_by_formats_other_than_c(tmp_path, target):
     if target == "onnx":
         pytest.importorskip("onnx", reason="no onnx")
     X, y = data(missing=False)
@@ -348,7 +348,7 @@ def test_contributions_of_one_score_add_up(link):
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12)
 
 
-def test_two_classes_have_one_score_whatever_the_tasks():
+def test_two_classes_have_one_score_for_every_tasks_value():
     X, y = data(k=2)
     for tasks in ("shared", "vector"):
         model = small(tasks).fit(X, y)
@@ -408,7 +408,7 @@ def test_importance_of_a_model_of_tasks_is_least_for_unused_features():
     assert found.importances.argmin() == 3  # which the labels do not depend on
 
 
-def test_trees_that_share_no_leaf_still_explain():
+def test_trees_without_shared_leaves_are_explained():
     X, y = data()
     model = small("vector", min_samples_leaf=10**6).fit(X, y)
     found = model.contributions(X[:3])
@@ -418,7 +418,7 @@ def test_trees_that_share_no_leaf_still_explain():
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one"])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED, ids="-".join)
-def test_values_that_move_the_rank_of_a_row_are_found(tasks, link, loss):
+def test_values_that_change_the_rank_of_a_row_are_found(tasks, link, loss):
     X, y = data()
     model = small(tasks, link, loss=loss).fit(X, y)
     rng, background = np.random.default_rng(4), X[30:50]
@@ -447,13 +447,13 @@ def test_values_that_move_the_rank_of_a_row_are_found(tasks, link, loss):
             assert np.isnan(moved[np.isnan(row)]).all()
 
 
-def test_values_that_move_the_rank_of_a_row_are_drawn():
+def test_values_that_change_the_rank_of_a_row_are_drawn():
     pytest.importorskip("matplotlib", reason="no Matplotlib")
     X, y = data()
     rc.explain.rank(small("vector").fit(X, y), X[0], background=X[30:50]).plot()
 
 
-def test_categories_that_move_a_rank_are_found():
+def test_categories_that_change_a_rank_are_found():
     X, _ = data(missing=False)
     kinds = np.array(["a", "b", "c", "d", "e"])[np.abs(np.round(2 * X[:, 0])).astype(int) % 5]
     frame = pd.DataFrame({"kind": pd.Categorical(kinds), "z": X[:, 2]})
@@ -468,7 +468,7 @@ def test_categories_that_move_a_rank_are_found():
     assert found
 
 
-def test_the_rank_of_a_scaled_row_moves_at_values_before_scaling():
+def test_rank_changes_of_scaled_rows_are_given_before_scaling():
     X, y = data(missing=False)
     model = make_pipeline(StandardScaler(), small("vector")).fit(10 * X, y)
     explained = ((row, rc.explain.rank(model, row)) for row in 10 * X)

@@ -137,7 +137,7 @@ def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypa
         np.testing.assert_array_equal(found, other)
 
 
-def test_rows_that_do_not_fit_are_rejected():
+def test_mismatched_arrays_are_rejected():
     _, _, _, ranks, weights, table = drawn_rows(3)
     sums = np.zeros((2, 4)), np.zeros((2, 4, 4))
     places, out = np.zeros(5), np.empty((2, 60))
@@ -163,7 +163,7 @@ def test_rows_that_do_not_fit_are_rejected():
         ordinal_loss.differentiate_along(table, ranks, weights, places[:4], 0, 60, *out)
 
 
-def test_random_state_decides_and_threads_do_not():
+def test_model_depends_on_random_state_and_not_on_threads():
     X, y = data()
     first = small("vector", random_state=1).fit(X, y)
     same_trees(first, small("vector", random_state=1, n_jobs=2).fit(X, y))
@@ -236,7 +236,7 @@ def test_rows_whose_slopes_32_bits_cannot_sum_are_rejected(monkeypatch):
         small("vector").fit(X, y)
 
 
-def test_cumulative_logits_may_cross_and_are_rejected():
+def test_crossing_cumulative_logits_are_rejected():
     X, y = data()
     with pytest.raises(ValueError, match="got tasks='vector', whose scores may cross"):
         small("vector", "cumulative").fit(X, y)

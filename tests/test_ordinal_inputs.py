@@ -88,7 +88,7 @@ def test_string_labels_need_an_order():
         model.partial_fit(X[:2], ["bad", "great"])
 
 
-def test_ordered_categories_bring_their_order():
+def test_ordered_categories_define_the_order():
     pd = pytest.importorskip("pandas")
     pl = pytest.importorskip("polars")
     order = ["low", "mid", "high"]
@@ -199,7 +199,7 @@ def test_bad_classes_are_rejected(classes, message):
         rc.PRank.published().fit(np.eye(2), [1, 2], classes=classes)
 
 
-def test_partial_fit_rejects_what_would_change_the_model():
+def test_partial_fit_rejects_incompatible_rows_and_parameters():
     X, y = ordinal_data()
     model = rc.PRank.published().partial_fit(X, y)
     before = model.coef_, model.thresholds_, model.history_

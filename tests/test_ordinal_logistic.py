@@ -79,7 +79,7 @@ def test_two_classes_are_logistic_regression():
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])
-def test_prediction_has_the_least_expected_loss(loss):
+def test_prediction_minimises_the_expected_loss(loss):
     X, y = problem(400, 5)
     model = rc.OrdinalLogistic(loss=loss, random_state=0).fit(X, y)
     table = model.predict_proba(X)
@@ -103,7 +103,7 @@ def test_chunks_of_a_stream_equal_a_fit_of_one_pass():
     assert np.array_equal(whole.thresholds_, parts.thresholds_)
 
 
-def test_sets_cover_and_end_with_further_learning(tmp_path):
+def test_sets_have_coverage_until_the_model_learns_more(tmp_path):
     X, y = problem(3000, 5)
     model = rc.OrdinalLogistic(random_state=0).fit(X[:1000], y[:1000])
     model.conformalize(X[1000:2000], y[1000:2000])
@@ -164,7 +164,7 @@ def test_shards_that_lack_ranks_keep_the_thresholds_of_those_that_have_them():
         assert merged.partial_fit(X, y).t_ == sum(one.t_ for one in shards) + 2000
 
 
-def test_merge_takes_the_length_of_rows_from_all_models():
+def test_merge_averages_the_mean_lengths_of_all_models():
     X, y = problem(10, 3)
     learner = rc.OrdinalLogistic(standardize=False)
     parts = [clone(learner).partial_fit(scale * X, y) for scale in (1, 10)]
@@ -181,7 +181,7 @@ def test_probabilities_are_equal_before_any_row_counts():
     assert_allclose(model.predict_proba(X), 0.25, rtol=1e-12)
 
 
-def test_sets_end_if_a_call_fails_after_some_rows():
+def test_sets_are_withdrawn_if_a_call_fails_after_some_rows():
     X, y = problem(500, 3)
     model = rc.OrdinalLogistic(random_state=0).fit(X, y).conformalize(X, y)
     bad = X.copy()

@@ -124,7 +124,7 @@ def test_listed_pairs_are_those_of_labels():
         np.testing.assert_allclose(*matrices, atol=1e-11)
 
 
-def test_no_digits_are_lost_where_scores_are_far_apart():
+def test_no_digits_are_lost_if_scores_are_far_apart():
     # Groups of scores a million apart, in the right order: only pairs within a group cost anything,
     # and they cost little. Sums of s and s^2 would lose 12 digits.
     rng = np.random.default_rng(0)
@@ -175,7 +175,7 @@ def test_threads_change_no_bit(n_jobs):
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_kernel_rejects_arrays_that_do_not_fit():
+def test_kernel_rejects_mismatched_arrays():
     good = {
         "docs": np.arange(3),
         "bounds": np.array([0, 3]),

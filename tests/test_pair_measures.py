@@ -315,7 +315,7 @@ def test_rows_are_counted_between_splitters():
     np.testing.assert_array_equal(counts, expected)
 
 
-def test_kernels_reject_arrays_that_do_not_fit():
+def test_kernels_reject_mismatched_arrays():
     x, bounds = np.arange(4.0), np.array([0, 2, 4])
     kinds = {
         kernels.count_pairs: [np.empty((2, 4), np.int64)],

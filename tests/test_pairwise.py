@@ -181,7 +181,7 @@ def seed_of(draw):
 
 
 @pytest.mark.parametrize("draw", [0, pow(3, -1, 2**32), pow(3, -1, 2**32) + 1])
-def test_draws_are_rejected_where_they_would_favour_a_number(draw, monkeypatch):
+def test_biased_random_draws_are_rejected(draw, monkeypatch):
     # Of 2^32 draws times 3, the one whose lower half is 0 is one too many; 1 is the next.
     labels, seed = np.array([1, 1, 1, 0]), seed_of(draw)
     new_state = rc.PairwisePerceptron._new_state
@@ -332,7 +332,7 @@ def test_group_sizes_are_the_same_as_qid():
 
 @given(problems(), st.integers(0, 1000))
 @settings(max_examples=examples(40), deadline=None)
-def test_committees_of_one_and_of_all_are_last_and_voted(problem, seed):
+def test_committee_of_one_equals_last_and_of_all_equals_voted(problem, seed):
     X, y, qid = problem
     params = {"shuffle": True, "random_state": seed, "balance": None}
     one = perceptron("committee", committee_size=1, **params).fit(X, y, qid=qid)
@@ -582,7 +582,7 @@ def test_group_sizes_may_have_any_integer_type():
         perceptron().fit(X, Y, group=np.array([2**63, 2**63, 7], dtype=np.uint64))
 
 
-def test_useless_queries_are_counted():
+def test_queries_without_pairs_are_counted():
     X, y, qid = real_data()
     y[qid == 2] = 3
     qid[qid == 5] = np.arange(100, 117)  # one document each

@@ -139,7 +139,7 @@ def test_scores_that_overflow_are_an_error(solver, order, form):
 
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_pauses_change_nothing(order, solver, monkeypatch):
+def test_checks_for_signals_do_not_change_the_model(order, solver, monkeypatch):
     X, y, qid = real_data()
     model = perceptron(
         "voted", combine="rank", shuffle=order == "shuffle", solver=solver, random_state=0
@@ -158,7 +158,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_wide_rows_pause_more_often(solver, form, monkeypatch):
+def test_signals_are_checked_more_often_for_wide_rows(solver, form, monkeypatch):
     monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 3000)
     X, y, qid = real_data()
     pauses = []
@@ -173,7 +173,7 @@ def test_wide_rows_pause_more_often(solver, form, monkeypatch):
     assert pauses[1] >= 4
 
 
-def test_voters_of_very_many_features_take_room_as_they_come():
+def test_memory_for_hypotheses_grows_with_their_number():
     import tracemalloc
 
     X = sp.csr_array(([1.0, 1.0, 1.0], [0, 999_999, 5], [0, 1, 2, 3]), shape=(3, 10**6))
@@ -264,7 +264,7 @@ def test_bad_parameters_are_rejected_by_later_calls(params, error):
             ask()
 
 
-def test_own_metrics_are_measured_and_callbacks_stop_fits(capsys):
+def test_user_metrics_are_measured_and_callbacks_stop_fits(capsys):
     X, y, qid = real_data()
 
     def count_pairs(labels, scores, queries):
@@ -337,7 +337,7 @@ def test_a_committee_chosen_by_quality_learns_a_stream_in_parts(standardize):
     np.testing.assert_array_equal(found.successes, expected.successes)
 
 
-def test_a_quality_cannot_change_what_it_judges():
+def test_committee_quality_function_cannot_change_its_arguments():
     def spoil(weights):
         value = -abs(weights[0])
         weights[:] = 7
@@ -525,7 +525,7 @@ def test_letor_like_data_are_learned():
             make_letor(*wrong)
 
 
-def test_working_memory_is_small_without_kept_matrices():
+def test_working_memory_is_small_without_cached_matrices():
     import tracemalloc
 
     from rankcore.datasets import make_letor

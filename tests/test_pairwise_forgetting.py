@@ -43,7 +43,7 @@ def by_age(half_life, **params):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("count", ["pair", "query"])
 @pytest.mark.parametrize("half_life", [1, 20.5, 1e6])
-def test_average_is_that_of_all_hypotheses_by_age(half_life, count, solver):
+def test_average_equals_that_of_all_hypotheses_by_age(half_life, count, solver):
     found = fitted(half_life, solver, count=count).coef_
     expected, n_mistakes = by_age(half_life, count=count)
     assert n_mistakes > 1000  # with a half-life of 1 the weights are divided several times
@@ -58,7 +58,7 @@ def test_half_life_follows_steps_of_any_length(balance, shuffle):
     np.testing.assert_allclose(found, by_age(12, **params)[0], rtol=1e-9, atol=1e-9)
 
 
-def test_any_cut_of_a_stream_of_queries_gives_the_same_model():
+def test_chunk_sizes_do_not_change_the_model_of_queries():
     X, y, qid = queries()
     learner = rc.PairwisePerceptron(half_life=1.5, random_state=0)
     whole = learner.partial_fit(X, y, qid=qid)

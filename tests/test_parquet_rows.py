@@ -79,7 +79,7 @@ def opened(path, kind, **more):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_models_are_those_of_a_frame_in_memory(model, kind, path, frame, small, monkeypatch):
+def test_models_equal_those_of_a_frame_in_memory(model, kind, path, frame, small, monkeypatch):
     monkeypatch.setattr(rc.PairwisePerceptron, "_solver", "lazy")  # one order of sums
     X, y = frame[NAMES], frame["label"]
     more = {"qid": frame["qid"]} if isinstance(model, rc.PairwisePerceptron) else {}
@@ -111,7 +111,7 @@ def test_learners_of_all_rows_equal_those_of_memory(model, kind, path, frame, sm
 
 
 @pytest.mark.parametrize("kind", ["file", "cache"])
-def test_windows_are_the_rows_of_the_file(kind, path, frame, small):
+def test_windows_have_the_rows_of_the_file(kind, path, frame, small):
     rows = opened(path, kind)
     windows = []
     for window in rows.windows(5, None):
@@ -129,7 +129,7 @@ def test_windows_are_the_rows_of_the_file(kind, path, frame, small):
         assert np.count_nonzero(queries < queries[-1]) < 20
 
 
-def test_a_survey_is_of_all_rows(path, frame, small):
+def test_scan_covers_all_rows(path, frame, small):
     stats = open_rows(path).stats()
     assert (stats.n_rows, stats.n_features, stats.n_values) == (len(frame), 5, 5 * len(frame))
     assert stats.in_queries
@@ -224,7 +224,7 @@ def test_all_types_of_numbers_are_read(tmp_path):
     assert rest == []
 
 
-def test_a_scaler_takes_the_names(path, frame, small):
+def test_scaler_gets_the_column_names(path, frame, small):
     scaler = StandardScaler()
     learner = rc.PRank(shuffle=False).fit(open_rows(path, scaler=scaler))
     pipeline = make_pipeline(scaler, learner)
@@ -248,7 +248,7 @@ def test_damaged_files_are_named(damage, path):
         rc.PRank().fit(open_rows(path))
 
 
-def test_other_files_are_no_tables(path, frame, tmp_path):
+def test_files_that_are_not_parquet_are_rejected(path, frame, tmp_path):
     text = tmp_path / "rows.txt"
     dump_letor([[1.0], [2.0]], [1, 2], text)
     with pytest.raises(ValueError, match=r"rows.txt is not a Parquet file, unlike others"):
@@ -289,7 +289,7 @@ BIG = 2**53 + 1
         ("qid", pa.array([1.0, 1.0, np.nan, 2.0]), "1 queries are missing"),
     ],
 )
-def test_columns_that_cannot_be_taken_are_named(name, column, message, tmp_path):
+def test_unsuitable_columns_are_named(name, column, message, tmp_path):
     columns = {"label": pa.array([1, 2, 1, 2]), "x": pa.array([1.0, 2.0, 3.0, 4.0])}
     pq.write_table(pa.table({**columns, name: column}), tmp_path / "rows.parquet")
     for cache in (None, tmp_path / "cache"):
@@ -298,7 +298,7 @@ def test_columns_that_cannot_be_taken_are_named(name, column, message, tmp_path)
         assert re.search(message, str(found.value))
 
 
-def test_integers_as_large_as_float64_has_are_taken(tmp_path):
+def test_integers_that_float64_represents_are_accepted(tmp_path):
     columns = {"label": [1, 2], "x": [2**53, -(2**53)], "y": [1, None]}
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     rows = open_rows(tmp_path / "rows.parquet", columns=["x"])

@@ -254,7 +254,7 @@ def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
     assert whole.n_iter_ == chunked.n_iter_ == 1
 
 
-def test_shuffle_is_a_permutation_of_numpys_generator():
+def test_shuffle_uses_a_permutation_of_numpy_s_generator():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 4)), rng.integers(1, 4, size=50)
     model = rc.PRank.published(max_iter=3, shuffle=True, random_state=7).fit(X, y)
@@ -353,7 +353,7 @@ def test_verbose_prints_a_line_a_pass(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_an_interrupt_at_the_end_of_a_fit_leaves_one_whole_model():
+def test_interrupt_at_the_end_of_a_fit_leaves_a_valid_model():
     class Stop(BaseException):
         """Ctrl-C, but for this test alone."""
 

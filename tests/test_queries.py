@@ -47,7 +47,7 @@ IDS = {
 @pytest.mark.parametrize("kind", IDS)
 @given(numbers=st.lists(st.integers(0, 7), min_size=1, max_size=30))
 @settings(max_examples=examples(40), deadline=None)
-def test_rows_of_a_query_come_together(kind, numbers):
+def test_rows_are_grouped_by_query(kind, numbers):
     qid = [IDS[kind](i) for i in numbers]
     objects = np.empty(len(qid), object)
     objects[:] = qid
@@ -68,7 +68,7 @@ def test_rows_without_qid_are_one_query():
     assert (queries.ids.tolist(), queries.bounds.tolist(), queries.rows) == ([0], [0, 4], None)
 
 
-def test_ids_keep_their_type_and_rows_stay_where_they_can():
+def test_ids_keep_their_type_and_contiguous_queries_are_not_reordered():
     assert group_rows(np.array([7, 5], np.uint8), 2).ids.dtype == np.uint8
     assert group_rows(["b", "a"], 2).ids.tolist() == ["b", "a"]
     assert group_rows([7, 7, 5, 5], 4).rows is None
@@ -157,7 +157,7 @@ def test_every_query_is_run_once(sizes, n_jobs, rows):
         assert bounds[last] - bounds[first] <= rows + max(sizes)
 
 
-def test_errors_of_a_block_come_through():
+def test_errors_of_a_block_are_raised():
     def run(first, last):
         raise ValueError(f"of {first}")
 

@@ -38,7 +38,7 @@ def test_predictions_remove_the_column_of_the_fit(both):
     assert ranker.score(FRAME, Y) == plain.score(PLAIN, Y, qid=QID)
 
 
-def test_queries_given_apart_replace_the_column(both):
+def test_explicit_qid_replaces_the_column(both):
     ranker, plain = both
     other = QID[::-1]
     assert np.array_equal(ranker.predict(FRAME, qid=other), plain.predict(PLAIN, qid=other))
@@ -162,7 +162,7 @@ def test_held_out_frames_have_the_same_column():
     assert found == ranker.fit(PLAIN, Y, qid=QID, **more).history_
 
 
-def test_a_fit_without_a_named_column_forgets_it():
+def test_fit_without_a_named_column_resets_it():
     ranker = rc.RankSVM().fit(FRAME, Y, qid="query").fit(PLAIN, Y, qid=QID)
     assert not hasattr(ranker, "query_column_")
     with pytest.raises(ValueError, match="Feature names unseen at fit time"):

@@ -75,7 +75,7 @@ def test_a_fit_ranks_as_a_pipeline_with_a_scaler_and_a_margin_for_each_feature(w
 
 
 @pytest.mark.parametrize("most", [None, 5])
-def test_votes_and_criteria_have_weights_of_given_features(most):
+def test_votes_and_criteria_have_weights_of_original_features(most):
     X, y, qid = queries()
     params = {"max_iter": 3, "random_state": 0, "max_hypotheses": most}
     voted = rc.PairwisePerceptron("voted", **params).fit(X, y, qid=qid)
@@ -93,7 +93,7 @@ def test_votes_and_criteria_have_weights_of_given_features(most):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_weights_count_in_the_deviations(method, form):
+def test_deviations_are_weighted(method, form):
     X, y, qid = queries()
     weights = np.random.default_rng(1).integers(0, 3, size=len(y))
     weights[qid == 4] = 0
@@ -128,7 +128,7 @@ def normalised(seed, n=60, n_docs=40, d=45):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_normalised_features_rank_as_they_are_and_raw_ones_as_well(variant):
+def test_standardisation_helps_raw_features_and_does_not_harm_normalised_ones(variant):
     found = []
     for seed in range(3):
         X, y, qid = normalised(seed)
@@ -149,7 +149,7 @@ def test_normalised_features_rank_as_they_are_and_raw_ones_as_well(variant):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_rows_of_few_values_are_left_alone(method, form):
+def test_sparse_rows_are_not_standardised(method, form):
     X, y, qid = queries()
     words = np.where(np.random.default_rng(1).random(X.shape) < 0.1, X, 0.0)
     ones = [
@@ -164,7 +164,7 @@ def test_rows_of_few_values_are_left_alone(method, form):
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1e200])
-def test_columns_whose_deviations_have_no_square_are_left_alone(scale):
+def test_columns_whose_squared_deviations_underflow_are_not_scaled(scale):
     X, y, qid = queries()
     X = np.column_stack([X, scale * np.arange(X.shape[0])])
     model = rc.PairwisePerceptron(max_iter=1, random_state=0)
@@ -179,7 +179,7 @@ def test_columns_whose_deviations_have_no_square_are_left_alone(scale):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_a_stream_may_be_cut_anywhere_and_saved(shuffle, variant, tmp_path):
+def test_stream_may_be_divided_anywhere_and_saved(shuffle, variant, tmp_path):
     X, y, qid = queries()
     X[qid >= 10] *= 100  # later rows are of another scale
     params = {"variant": variant, "shuffle": shuffle, "random_state": 0}
@@ -229,7 +229,7 @@ def test_a_stream_learns_with_deviations_of_powers_of_two_or_of_growth(late):
 @pytest.mark.parametrize("first", [40, 20, 2600])
 @pytest.mark.parametrize("still", [0.0, 7.0, None])
 @pytest.mark.parametrize("width", [1e3, 1.0])
-def test_a_feature_of_a_stream_may_begin_to_move_late(width, still, first, variant):
+def test_feature_of_a_stream_may_be_constant_at_first(width, still, first, variant):
     """The stream ranks about as well as one of rows divided by the deviations of all rows."""
     rng = np.random.default_rng(0)
     Z, qid = rng.normal(size=(5000, 5)), np.repeat(np.arange(250), 20)
@@ -271,7 +271,7 @@ def test_a_stream_of_dense_rows_equals_one_of_csr():
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-def test_rows_on_disk_have_the_factors_of_rows_in_memory(known, cached, tmp_path):
+def test_rows_on_disk_are_scaled_as_rows_in_memory(known, cached, tmp_path):
     X, y, qid = queries()
     X = X.astype(np.float32).astype(np.float64)
     dump_letor(X, y, tmp_path / "rows.txt", qid=qid)

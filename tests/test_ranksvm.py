@@ -152,7 +152,7 @@ def test_no_solver_on_listed_differences_is_lower(loss, power, balance, C):
 
 @pytest.mark.parametrize(("loss", "power"), LOSSES)
 @pytest.mark.parametrize("gamma", [0.1, 1.0])
-def test_the_kernel_form_is_a_machine_on_the_kernel_of_pairs(loss, power, gamma):
+def test_kernel_form_equals_an_svm_on_the_kernel_of_pairs(loss, power, gamma):
     X, y, qid = data(3, n=16, queries=2)
     pairs = pairs_of(y, qid, None)
     i, j = np.array([(i, j) for i, j, _ in pairs]).T
@@ -222,7 +222,7 @@ def test_the_linear_kernel_equals_the_linear_form(loss, power):
 
 
 @pytest.mark.parametrize("params", KERNELS, ids=str)
-def test_the_optimum_is_the_same_from_anywhere(params):
+def test_optimum_does_not_depend_on_the_start(params):
     X, y, qid = data(6, n=80)
     tight = {"tol": 1e-12, **params}
     cold = rc.RankSVM(1.0, **tight).fit(X, y, qid=qid)
@@ -296,7 +296,7 @@ def test_ill_conditioned_sparse_rows_have_the_minimum_of_dense_ones():
 # ---------------------------------------------------------------- what it learns from
 
 
-def test_weights_of_rows_are_repetitions():
+def test_row_weights_equal_repeated_rows():
     X, y, qid = data(9)
     times = np.random.default_rng(0).integers(0, 3, len(y))
     # Without balance, or of one query, which then has all of the weight.
@@ -377,7 +377,7 @@ def test_real_labels_any_order_and_groups_give_the_same_model():
     np.testing.assert_allclose(three.coef_, one.coef_, atol=1e-6)
 
 
-def test_documents_without_differences_end_the_fit():
+def test_fit_of_equal_documents_ends():
     with pytest.warns(UserWarning, match="RankSVM learned nothing"):
         model = rc.RankSVM().fit(np.zeros((4, 2)), [0, 1, 1, 0], qid=[0] * 4)
     assert model.n_iter_ == 0

@@ -37,7 +37,7 @@ def drafts(monkeypatch):
 @pytest.mark.parametrize("balance", ["query", None])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e3])
 @pytest.mark.parametrize("common", [0.0, 3.0])
-def test_the_optimum_and_the_gap_are_those_of_the_rows(balance, C, common, drafts):
+def test_optimum_and_gap_are_computed_from_the_rows(balance, C, common, drafts):
     X, y, qid = wide(common=common)
     given = {"C": C, "balance": balance, "random_state": 0}
     model = rc.RankSVM(**given, standardize=False).fit(X, y, qid=qid)
@@ -124,7 +124,7 @@ def test_callbacks_see_models_of_features_and_may_stop(drafts):
 
 
 @pytest.mark.parametrize("reason", ["memory", "documents", "sparse", "float32"])
-def test_no_draft_is_used_where_it_saves_nothing_or_does_not_fit(reason, drafts, monkeypatch):
+def test_draft_is_used_only_if_it_saves_time_and_fits_memory(reason, drafts, monkeypatch):
     X, y, qid = wide()
     expected = rc.RankSVM(tol=1e-9, standardize=False).fit(X, y, qid=qid).objective_
     given = {"memory_limit": 4 * N * N - 1} if reason == "memory" else {}
@@ -141,7 +141,7 @@ def test_no_draft_is_used_where_it_saves_nothing_or_does_not_fit(reason, drafts,
     assert model.objective_ * scale**2 == pytest.approx(expected, rel=1e-8)
 
 
-def test_the_hinge_has_no_draft(drafts):
+def test_hinge_loss_uses_no_draft(drafts):
     X, y, qid = wide()
     rc.RankSVM(loss="hinge", tol=1e-2).fit(X, y, qid=qid)
     assert drafts == []

@@ -26,7 +26,7 @@ X = (X - X.mean(axis=0)) / X.std(axis=0)
     ],
     ids=["hinge", "rbf", "poly", "precomputed"],
 )
-def test_a_file_has_the_whole_model(tmp_path, params, form):
+def test_file_contains_the_whole_model(tmp_path, params, form):
     model = rc.RankSVM(0.1, tol=1e-3, **params)
     model.fit(form(X), Y, qid=QID, eval_set=(form(X), Y), eval_qid=QID)
     path = tmp_path / "model.rankcore"

@@ -192,7 +192,7 @@ def test_ranksvm_cv_passes_the_checks_of_scikit_learn(estimator, check):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_kernels_of_paths_and_folds_have_the_scale_of_rows_with_weight(kernel):
+def test_kernel_scales_of_paths_and_folds_ignore_rows_of_weight_zero(kernel):
     few = QID <= 12
     there = np.random.default_rng(0).random(few.sum()) < 0.7
     rows = np.where(there[:, None], X[few], 1000.0)

@@ -62,7 +62,7 @@ def test_a_fit_equals_that_to_scaled_rows(loss, width, form, dtype, n_jobs):
 
 
 @pytest.mark.parametrize("balance", ["query", None])
-def test_weights_count_in_the_deviations(balance):
+def test_deviations_are_weighted(balance):
     X, y, qid = queries()
     weights = np.random.default_rng(1).integers(0, 3, y.size)
     Z, scale = scaled(X, weights)
@@ -115,7 +115,7 @@ def test_a_path_and_folds_equal_those_of_scaled_rows(width):
             assert value == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_warm_start_is_at_the_model_of_rows_as_they_are():
+def test_warm_start_begins_at_the_model_of_raw_features():
     X, y, qid = queries()
     model = precise("squared_hinge", warm_start=True).fit(X, y, qid=qid)
     before = model.coef_
@@ -129,7 +129,7 @@ def test_a_warm_start_is_at_the_model_of_rows_as_they_are():
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_rows_of_few_values_and_flags_are_left_alone(form):
+def test_sparse_rows_and_binary_columns_are_not_standardised(form):
     X, y, qid = queries()
     words = np.where(np.random.default_rng(1).random(X.shape) < 0.1, X, 0.0)
     flags = (X.mean(axis=0) < X).astype(float)
@@ -144,7 +144,7 @@ def test_rows_of_few_values_and_flags_are_left_alone(form):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "precomputed"])
-def test_kernels_are_of_rows_as_they_are(kernel):
+def test_kernels_are_computed_on_raw_features(kernel):
     X, y, qid = queries(10)
     Z = scaled(X)[0]
     rows = Z @ Z.T if kernel == "precomputed" else Z * np.linspace(1, 2, 6)

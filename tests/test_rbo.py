@@ -71,7 +71,7 @@ rankings = st.dictionaries(st.integers(0, 9), st.integers(0, 4).map(float), min_
 
 @settings(max_examples=examples(300), deadline=None)
 @given(rankings, rankings, st.floats(0.05, 0.98), st.sampled_from(TIES))
-def test_values_are_those_of_the_plain_form(a, b, p, ties):
+def test_values_equal_the_plain_form(a, b, p, ties):
     expected = plain_rbo(a, b, p, ties)
     assert rbo(a, b, p=p, ties=ties) == pytest.approx(expected, abs=1e-13)
     assert rbo(b, a, p=p, ties=ties) == pytest.approx(expected, abs=1e-13)
@@ -119,7 +119,7 @@ def test_values_equal_those_by_hand():
 
 
 @pytest.mark.parametrize("ties", TIES)
-def test_equal_rankings_have_one_unless_ties_hide_their_order(ties):
+def test_equal_rankings_have_overlap_one_unless_ties_hide_their_order(ties):
     rng = np.random.default_rng(0)
     for p in (0.1, 0.9, 0.999):
         scores = rng.normal(size=40)

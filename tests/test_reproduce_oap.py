@@ -171,14 +171,14 @@ def test_processes_change_nothing(trials):
         ("averaged PRank", 0.0044),
     ],
 )
-def test_gates_of_a_hundred_trials_have_the_published_limits(name, limit):
+def test_limits_of_a_hundred_trials_are_the_published_ones(name, limit):
     (row,) = [row for row in experiment.ROWS if row.name == name]
     _, found, own = experiment.judge(row, np.zeros(100), 5000)
     assert found == pytest.approx(limit, abs=6e-4)
     assert not own
 
 
-def test_gates_depend_on_the_deviation_of_the_run():
+def test_limits_depend_on_the_deviation_of_the_run():
     row = experiment.Row("made up", "", (1.0, 2.0))
     losses = np.array([1.0, 3.0, 1.0, 3.0])  # sd 2 / sqrt(3)
     mean, limit, own = experiment.judge(row, losses, 5000)
@@ -194,7 +194,7 @@ def test_gates_depend_on_the_deviation_of_the_run():
     assert experiment.judge(row._replace(means=(1.0, None)), losses, 50_000) is None
 
 
-def test_a_row_misses_its_gate(monkeypatch):
+def test_row_outside_its_limits_fails(monkeypatch):
     rows = [
         experiment.Row("near", "0.9", (1.004, None), 0.01),
         experiment.Row("far", "0.9", (1.04, None), 0.01),
@@ -209,7 +209,7 @@ def test_a_row_misses_its_gate(monkeypatch):
     assert unknown == ["unknown", "", "", "1.0000 ± 1.2706", "", ""]
 
 
-def test_a_curve_misses_its_gate(monkeypatch):
+def test_curve_outside_its_limits_fails(monkeypatch):
     # Trials that agree at T = 500 allow nothing but rounding: half a unit, 0.0005 of 0.996.
     seen = np.array([100, 500, 700])
     values = np.array([[0.9, 1.0, 0.0], [1.1, 1.0, 0.0]])
@@ -223,7 +223,7 @@ def test_a_curve_misses_its_gate(monkeypatch):
     assert unknown[1:] == ["2", "1.000 ± 1.271", "1.000 ± 0.000", ""]
 
 
-def test_curves_of_few_trials_pass(trials):
+def test_curves_of_few_trials_are_not_limited(trials):
     names = experiment.ONLINE
     curves = {name: np.array([trial.curves[name] for trial in trials]) for name in names}
     header, *lines = experiment.online_table(curves, trials[0].seen)
@@ -265,13 +265,13 @@ def test_markdown_equals_the_printed_table(run_main, tmp_path):
                     assert cell.strip() in out
 
 
-def test_failing_gates_end_with_an_error(run_main):
+def test_failed_limits_end_with_an_error(run_main):
     # 500 examples are held to what 5000 reach.
     with pytest.raises(SystemExit, match="misses its gate"):
         run_main("--n-train", "5000")
 
 
-def test_fewer_trials_than_the_page_has_are_not_gated(run_main, tmp_path):
+def test_fewer_trials_than_published_are_not_limited(run_main, tmp_path):
     copy = tmp_path / "copy.md"
     out = run_main("--n-train", "5000", "--markdown", str(copy), full=100)
     for text in (out, copy.read_text(encoding="utf-8")):
@@ -280,7 +280,7 @@ def test_fewer_trials_than_the_page_has_are_not_gated(run_main, tmp_path):
         assert "passed" not in text
 
 
-def test_the_picture_is_a_png(run_main, tmp_path):
+def test_figure_is_written_as_png(run_main, tmp_path):
     pytest.importorskip("matplotlib", reason="the figure needs matplotlib")
     path = tmp_path / "curves.png"
     run_main("--n-train", str(N_TRAIN), "--png", str(path))

@@ -31,7 +31,7 @@ def test_links_lead_to_guides(monkeypatch):
     assert Mine()._get_doc_link() == ""
 
 
-def test_without_an_address_there_is_no_link(monkeypatch):
+def test_unknown_project_url_gives_no_link(monkeypatch):
     monkeypatch.setattr(doc_links, "metadata", lambda name: Entries([]))
     assert rc.PRank()._get_doc_link() == ""
     assert "Documentation for PRank" not in rc.PRank()._repr_html_()

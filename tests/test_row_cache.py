@@ -34,7 +34,7 @@ def test_a_cache_is_used_again_until_files_change(queries, tmp_path):
         open_rows(queries, cache=cache)
 
 
-def test_a_file_after_a_stream_may_not_change(queries, tmp_path):
+def test_file_read_after_a_stream_must_not_change(queries, tmp_path):
     def opened():
         return open_rows([io.BytesIO(b"1 qid:900 1:1\n"), queries], cache=tmp_path / "rows")
 
@@ -74,7 +74,7 @@ def test_truncated_file_is_damaged(name, queries, tmp_path):
 
 @pytest.mark.parametrize("name", ["counts", "magnitudes"])
 @pytest.mark.parametrize("value", [-1, 10**6, np.nan, np.inf], ids=str)
-def test_statistics_that_no_rows_have_are_damaged(name, value, queries, tmp_path):
+def test_impossible_statistics_are_rejected(name, value, queries, tmp_path):
     open_rows(queries, cache=tmp_path / "rows")
     file = tmp_path / "rows" / f"{name}.npy"
     array = np.load(file)

@@ -29,7 +29,7 @@ queries, small = row_files.queries, row_files.small
 
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
-def test_windows_are_the_rows_of_the_file(kind, queries, small, tmp_path):
+def test_windows_have_the_rows_of_the_file(kind, queries, small, tmp_path):
     rows = open_rows(queries, cache=tmp_path / "rows" if kind == "cache" else None)
     expected = load_letor(queries)
     parts = row_files.collected(rows)
@@ -44,7 +44,7 @@ def test_windows_are_the_rows_of_the_file(kind, queries, small, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
-def test_an_order_has_each_row_once_and_is_repeatable(kind, queries, small, tmp_path):
+def test_shuffled_order_has_each_row_once_and_is_reproducible(kind, queries, small, tmp_path):
     rows = open_rows(queries, window=3, cache=tmp_path / "rows" if kind == "cache" else None)
     expected = load_letor(queries)
     passes = [row_files.collected(rows, order) for order in [(7, 1), (7, 1), (7, 2)]]
@@ -182,7 +182,7 @@ def test_statistics_in_parts_equal_those_of_all_rows(scale, dtype):
     assert stats.n_nonzero == np.count_nonzero(X.data)  # NaN is not 0
 
 
-def test_blocks_without_values_are_surveyed(small, tmp_path):
+def test_blocks_without_values_are_scanned(small, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("1\n2\n" * 500)
     facts = open_rows(path, n_features=3).stats()
@@ -201,7 +201,7 @@ def test_statistics_of_extreme_values_are_finite(value):
     assert stats.mean_square in (2.0**-664, 2.0**664, 1.0)
 
 
-def test_kernels_of_a_survey_check_their_arrays():
+def test_kernels_of_a_scan_check_their_arrays():
     columns, values = np.array([0, 3], np.int32), np.ones(2)
     with pytest.raises(ValueError, match="found column 3; there are 3"):
         raise_sizes(columns, values, np.zeros(3))
@@ -268,7 +268,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peaks[1] < 40e6
 
 
-def test_numbers_of_features_are_known_before_rows_are_read(tmp_path):
+def test_number_of_features_is_checked_before_rows_are_read(tmp_path):
     dump_letor(np.eye(3), np.arange(3), tmp_path / "rows.txt")
     with pytest.raises(TypeError, match="zero_based must be True or False; got 'auto'"):
         open_rows(tmp_path / "rows.txt", zero_based="auto")

@@ -51,7 +51,7 @@ def test_boolean_matrices_are_numbers():
     assert products(sp.csr_array(X), [1, 2, 3]).tolist() == [1, 2, 3]
 
 
-def test_frames_are_matrices():
+def test_frames_are_converted_to_matrices():
     pd = pytest.importorskip("pandas")
     pl = pytest.importorskip("polars")
     columns = {"a": [1.0, 2.0], "b": [3, 4], "c": [True, False]}
@@ -288,7 +288,7 @@ def test_kernels_reject_arrays_of_wrong_length():
         run(rows=fake)
 
 
-def test_zeros_that_fill_up_blocks_are_not_stored():
+def test_padding_zeros_are_not_stored():
     blocks = sp.csr_array(np.diag([1.0, 2.0, 3.0, 4.0])).tobsr((2, 2))
     assert blocks.data.size == 8
     assert as_rows(blocks).n_values == 4
@@ -298,7 +298,7 @@ def test_zeros_that_fill_up_blocks_are_not_stored():
 
 @pytest.mark.parametrize("nan", [False, True], ids=["finite", "missing"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-def test_the_first_value_that_is_no_number_is_found(dtype, nan):
+def test_first_nan_is_found(dtype, nan):
     """Rows that are empty come before it, and more values than are read at once."""
     rng = np.random.default_rng(0)
     for odd in [np.inf, -np.inf] + [np.nan] * (not nan):
@@ -318,7 +318,7 @@ def test_the_first_value_that_is_no_number_is_found(dtype, nan):
                     as_rows(form, nan=nan)
 
 
-def test_large_finite_values_are_taken():
+def test_large_finite_values_are_accepted():
     X = np.full((5, 9), 1e300)
     assert as_rows(X).squares == np.inf
     assert as_rows(sp.csr_array(X)).largest == 1e300

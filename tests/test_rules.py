@@ -124,7 +124,7 @@ def problem(seed=0, n=60, n_features=5, k=4):
     dense=st.sampled_from([None, np.float64, np.float32]),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_prank_as_a_rule_is_prank(problem, average, tie, scale, shuffle, dense):
+def test_prank_as_a_python_rule_equals_prank(problem, average, tie, scale, shuffle, dense):
     X, y, k = problem
     X = X if dense is None else X.toarray().astype(dense)
     params = {
@@ -198,7 +198,7 @@ def test_a_margin_rule_equals_the_plain_form(problem, margin, scale, dense):
     [PRankRule(random_state=0), PerceptronRule(random_state=0)],
     lambda estimator: dict.fromkeys(EQUIVALENCE, ORDER),
 )
-def test_rules_keep_the_contract(estimator, check):
+def test_python_rules_fulfil_the_contract_of_learners(estimator, check):
     if check.func.__name__ == "check_class_weight_classifiers":
         pytest.skip(
             "1000 passes over 24,000 rows in Python; test_weights_count_as_in_prank has weights"
@@ -206,7 +206,7 @@ def test_rules_keep_the_contract(estimator, check):
     run_check(estimator, check)
 
 
-def test_words_rank_by_classes():
+def test_words_are_ranked_by_classes():
     X, y = problem()
     words = np.array(["poor", "fair", "good", "best"])
     for kind in (PRankRule, PerceptronRule):
@@ -218,7 +218,7 @@ def test_words_rank_by_classes():
         PRankRule().fit(X, words[y])
 
 
-def test_parameters_of_a_subclass_are_those_of_its_base_and_its_own():
+def test_subclass_has_the_parameters_of_its_base_and_its_own():
     rule = PRankRule(tie="strict", max_iter=3)
     assert rule.get_params().keys() == rc.PythonRule().get_params().keys() | {"tie"}
     assert clone(rule).get_params() == rule.get_params()
@@ -466,7 +466,7 @@ def test_update_that_overflows_is_an_error(n):
         rule.partial_fit(X[:n], y[:n])
 
 
-def test_thresholds_out_of_order_predict_as_they_learn():
+def test_unordered_thresholds_rank_alike_in_predict_and_update():
     def swap(self, x, rank):
         self.weights[0] = 1.0
         self.steps[:] = [2, 0, 1]
@@ -533,7 +533,7 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
         assert "your own class, which only cv supports" in done.stderr
 
 
-def test_the_command_knows_the_parameters_of_its_learners():
+def test_command_accepts_the_parameters_of_user_learners():
     for learner in EVERY_LEARNER:
         assert learner.accepts() == sorted(getattr(rc, learner.estimator)().get_params())
 

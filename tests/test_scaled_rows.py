@@ -59,7 +59,7 @@ def taken(scaler, X):
 @pytest.mark.parametrize("kind", ["text", "cache"])
 @pytest.mark.parametrize("name", SCALERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_scaler_is_fitted_to_the_rows(dtype, name, kind, path):
+def test_scaler_is_fitted_to_rows_on_disk(dtype, name, kind, path):
     data = load_letor(path, dtype=dtype)
     expected = clone(SCALERS[name]).fit(taken(SCALERS[name], data.X))
     scaler = clone(SCALERS[name])
@@ -95,7 +95,7 @@ def test_text_and_cache_give_one_scaler(name, path):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_models_are_those_of_memory(model, name, kind, path):
+def test_models_equal_those_of_rows_in_memory(model, name, kind, path):
     data = load_letor(path)
     scaler = clone(SCALERS[name])
     rows = opened(path, kind, scaler=scaler)
@@ -111,7 +111,7 @@ def test_models_are_those_of_memory(model, name, kind, path):
 
 
 @pytest.mark.parametrize("name", SCALERS)
-def test_a_survey_is_of_the_scaled_rows(name, path):
+def test_scan_covers_the_scaled_rows(name, path):
     scaler = clone(SCALERS[name])
     stats = opened(path, "cache", scaler=scaler).stats()
     X = scaler.transform(taken(scaler, load_letor(path).X))

@@ -97,7 +97,7 @@ def test_intercepts_are_the_weights_of_a_constant_feature(learner, constant, ave
     assert model.history_ == other.history_
 
 
-def test_normalised_steps_are_the_plain_rule():
+def test_normalised_steps_equal_the_plain_rule():
     X, y = data(60)
     w, b, sums = np.zeros(4), 0.0, np.zeros(5)
     for x, label in zip(X, y, strict=True):
@@ -162,7 +162,7 @@ def test_ensembles_halve_their_automatic_scale_for_sparse_rows(name, n_filled, f
     assert of_prank == 4 * mean_square_length(as_rows(X))
 
 
-def test_models_of_other_scales_are_not_mixed():
+def test_models_of_different_scales_cannot_be_merged():
     X, y = data()
     one, other = (rc.PRank(random_state=0, standardize=False).fit(f * X, y) for f in (1.0, 100.0))
     with pytest.raises(ValueError, match="different scales of their thresholds"):
@@ -213,7 +213,7 @@ def test_columns_off_scale_are_named_first(learner, case):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_usual_tables_give_no_warning(learner):
+def test_tables_on_similar_scales_give_no_warning(learner):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 6)), rng.integers(1, 4, 300)
     hot = np.eye(6)[rng.integers(0, 6, 300)]
@@ -270,7 +270,7 @@ def test_a_few_rows_tell_whether_features_differ(form, dtype):
     assert 0.1 < np.mean(found) < 0.9
 
 
-def test_squares_that_leave_float64_are_scaled():
+def test_overflowing_squares_are_scaled():
     for value in (1e200, 1e-200, 1e308, 5e-324):
         total, exponent = square_lengths(as_rows(np.full((4, 3), value)))
         assert np.log2(total) + 2 * exponent == pytest.approx(np.log2(12) + 2 * np.log2(value))
@@ -452,7 +452,7 @@ def test_a_scaler_that_clips_has_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-def test_values_that_are_not_0_are_counted(dtype):
+def test_nonzero_values_are_counted(dtype):
     X = np.zeros((3, 4), dtype)
     X[0, 1], X[2, 0], X[2, 3] = 1e-40, -2.0, 3.0
     stored = sp.csr_array(np.ones_like(X))

@@ -90,7 +90,7 @@ def test_missing_queries_are_requested():
         cross_val_score(rc.PRank(), X, Y, scoring=make_scorer("map"), error_score="raise", cv=3)
 
 
-def test_learners_of_several_scores_a_row_are_ranked_by_their_predictions():
+def test_learners_with_several_scores_per_row_rank_by_predictions():
     model = rc.MulticlassPerceptron().fit(X, Y)
     expected = ndcg_score(Y, model.predict(X), qid=QID)
     assert make_scorer("ndcg")(model, X, Y, qid=QID) == expected
@@ -155,7 +155,7 @@ def test_rankers_that_vote_by_query_are_given_the_queries():
     assert votes_matter  # without the queries other ranks are voted on
 
 
-def test_without_routing_weights_change_nothing_about_the_message():
+def test_message_without_routing_does_not_depend_on_weights():
     scoring = {"a": make_scorer("map"), "b": make_scorer("ndcg")}
     search = GridSearchCV(
         Lasso(), {"alpha": [1]}, scoring=scoring, refit="a", cv=2, error_score="raise"

@@ -93,7 +93,7 @@ def test_service_explains_bad_requests(client, ranker, body, message):
     assert message in answer.json()["detail"]
 
 
-def test_requests_that_wait_are_scored_together(client, ranker):
+def test_waiting_requests_are_scored_together(client, ranker):
     rng = np.random.default_rng(2)
     rows = [rng.normal(size=(n, ranker.n_features_in_)) for n in range(1, 41)]
     answers = [None] * len(rows)
@@ -230,7 +230,7 @@ def test_mlflow_predicts_in_an_environment_of_its_own(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::Warning")  # PyTerrier's own
-def test_a_stage_of_pyterrier_orders_documents_again():
+def test_pyterrier_stage_reranks_documents():
     pyterrier = example("pyterrier_reranker", "pyterrier", "pandas")
     import pandas as pd
 
@@ -248,7 +248,7 @@ def test_a_stage_of_pyterrier_orders_documents_again():
     assert (first["score"] == found.groupby("qid")["score"].transform("max")[first.index]).all()
 
 
-def test_a_collection_of_ir_datasets_is_learned_from(tmp_path):
+def test_ir_datasets_collection_is_learned(tmp_path):
     ranker = example("ir_datasets_ranker", "ir_datasets")
     import ir_datasets
 

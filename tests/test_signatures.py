@@ -93,7 +93,7 @@ def test_parameters_have_types():
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_options_are_those_that_are_accepted(name):
+def test_annotated_options_equal_the_accepted_ones(name):
     learner = getattr(rankcore, name)
     hints = typing.get_type_hints(learner.__init__)
     constraints = {}

@@ -63,7 +63,7 @@ def test_random_test_estimates_the_exact_one():
         assert abs(found - exact) < 5 * np.sqrt(exact * (1 - exact) / 9999) + 1e-4
 
 
-def test_nothing_is_significant_where_nothing_differs():
+def test_equal_systems_are_not_significantly_different():
     found = compare({"a": Y, "b": Y}, Y, qid=QID)
     for contrast in found:
         assert (contrast.difference, contrast.low, contrast.high) == (0, 0, 0)
@@ -129,7 +129,7 @@ def test_baseline_and_seeds_are_used():
     assert other[2].low != every[2].low
 
 
-def test_queries_left_out_of_either_are_left_out_of_the_pair():
+def test_queries_omitted_by_one_system_are_omitted_from_the_pair():
     y, qid = [1, 0, 0, 0, 0, 1], [1, 1, 2, 2, 3, 3]
     found = compare(
         {"a": [2, 1, 2, 1, 2, 1], "b": [2, 1, 1, 2, 1, 2]},
@@ -282,7 +282,7 @@ def test_rank_loss_of_probabilities_is_that_of_the_median():
         ({"qid": np.zeros(12), "labels": [1, 2]}, "labels must be words, lowest grade first"),
     ],
 )
-def test_comparisons_of_rows_name_what_does_not_fit(arguments, message):
+def test_errors_of_row_comparisons_name_the_mismatch(arguments, message):
     with pytest.raises(ValueError, match=message):
         compare(GUESSES, STARS, **arguments)
 
@@ -298,7 +298,7 @@ def test_an_infinite_log_loss_is_an_error_that_names_the_system(tables):
         compare(dict(zip("ab", tables, strict=True)), STARS, metrics="log_loss", labels=labels)
 
 
-def test_the_remedy_of_an_infinite_log_loss_makes_it_finite():
+def test_suggested_remedy_makes_an_infinite_log_loss_finite():
     mixed = 0.99 * IMPOSSIBLE + 0.01 / 5
     tables = {"a": mixed, "b": UNIFORM}
     (found,) = compare(tables, STARS, metrics="log_loss", labels=np.arange(1, 6))
@@ -311,7 +311,7 @@ def test_errors_name_the_system(options):
         compare({"a": STARS, "b": STARS[:-1]}, STARS, **options)
 
 
-def test_distances_are_in_ranks_with_labels_and_else_in_units():
+def test_distances_are_in_ranks_with_labels_and_in_units_without():
     wide = 10 * STARS
     guesses = {"near": np.clip(STARS + 1, 1, 5) * 10, "same": wide}
     of_units = compare(guesses, wide, metrics="accuracy_within")[0]

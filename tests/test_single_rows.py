@@ -75,7 +75,7 @@ def test_single_rows_are_learned_in_one_step(model, as_matrix, monkeypatch):
 @given(
     st.sampled_from(LEARNERS), st.booleans(), st.lists(st.integers(1, 9), max_size=12), st.data()
 )
-def test_any_cut_of_a_stream_gives_the_same_model(model, sparse, sizes, data):
+def test_chunk_sizes_do_not_change_the_model(model, sparse, sizes, data):
     as_matrix = sp.csr_array if sparse else np.asarray
     one, other = begun(model, as_matrix), begun(model, as_matrix)
     at = 2
@@ -120,7 +120,7 @@ def outcome(learn, model, rows, labels):
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("model", LEARNERS, ids=repr)
-def test_errors_are_those_of_many_rows(model, as_matrix, case):
+def test_single_rows_raise_the_errors_of_many_rows(model, as_matrix, case):
     parts, labels = BAD[case]
     rows = as_matrix(np.concatenate(parts))
     found, expected = begun(model, as_matrix), begun(model, as_matrix)
@@ -253,7 +253,7 @@ def test_ctrl_c_at_any_moment_leaves_whole_rows(model, as_matrix):
     assert interrupted > 10
 
 
-def test_threads_read_between_single_rows_and_lose_none():
+def test_predicting_threads_do_not_disturb_single_row_learning():
     rows = [(X[i : i + 1], Y[i : i + 1]) for i in range(2, len(X))]
     reference = begun(LEARNERS[0])
     possible = {reference.decision_function(X).tobytes()}

@@ -148,7 +148,7 @@ def test_every_page_opens_and_fits(page, server, part):
     assert found == {}
 
 
-def test_leaving_a_page_is_no_fault_but_a_failing_request_is(page, server):
+def test_leaving_a_page_is_no_error_but_a_failing_request_is(page, server):
     held = []
     page.route("**/plus.png", lambda route: held.append(route))  # never answered
     fetch = "(name) => { fetch(name).catch(() => null); }"
@@ -172,7 +172,7 @@ def switcher(page):
 
 
 @pytest.mark.parametrize("name", ["install.html", "examples/index.html"])
-def test_a_build_is_the_only_version_that_it_knows(page, server, name):
+def test_local_build_lists_one_version(page, server, name):
     opened(page, server, name)
     page.wait_for_selector(".version-switcher__button[data-active-version]:visible")
     assert switcher(page).inner_text().strip() == rc.__version__
@@ -290,7 +290,7 @@ def score_of(model, X):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_answers_as_in_python(page, server, made, name):
+def test_model_predicts_as_in_python(page, server, made, name):
     model = made[name]
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(1000, 6)), 3) * (rng.random((1000, 6)) < 0.7)
@@ -322,7 +322,7 @@ def test_a_damaged_file_is_an_error(page, server, made):
         page.evaluate(ASK, ["damaged", {"dense": [], "values": [], "columns": [], "offsets": [0]}])
 
 
-def test_rows_that_do_not_fit_are_errors(page, server, made):
+def test_rows_of_another_width_are_errors(page, server, made):
     opened(page, server, "install.html")
     rows = {"dense": [1.0] * 7, "values": [1.0], "columns": [0], "offsets": [0, 2]}
     said = page.evaluate(ASK, ["thresholds", rows])
@@ -337,7 +337,7 @@ def test_rows_that_do_not_fit_are_errors(page, server, made):
     assert "offsets must have one number more" in said["sparse scores"]
 
 
-def test_the_live_model_answers_as_in_python(page, server):
+def test_live_model_predicts_as_in_python(page, server):
     opened(page, server, "index.html")
     page.wait_for_selector(".live-said", timeout=10_000)
     model = rc.load(SITE / "_static" / "live" / "stars.rankcore")
@@ -412,7 +412,7 @@ def test_axe_finds_no_serious_fault(page, server, name, theme):
     assert serious == []
 
 
-def test_home_is_light_and_quick(browser, server):
+def test_home_page_is_small_and_fast(browser, server):
     server.sent = 0
     with browser.new_context() as context:
         page = context.new_page()

@@ -52,7 +52,7 @@ def test_moments_equal_those_of_numpy(weighted, dtype):
 
 @pytest.mark.parametrize("deviations", [1e4, 1e8])
 @pytest.mark.parametrize("outlier", [False, True], ids=["smooth", "outlier first"])
-def test_a_mean_of_many_deviations_loses_no_digits(deviations, outlier):
+def test_mean_many_deviations_from_zero_loses_no_digits(deviations, outlier):
     z = np.random.default_rng(0).normal(size=(5000, 1))
     X = z + deviations
     X[0] += 100 * outlier
@@ -66,7 +66,7 @@ def test_a_mean_of_many_deviations_loses_no_digits(deviations, outlier):
 
 @given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(0, 200), max_size=6))
 @settings(max_examples=examples(30), deadline=None)
-def test_any_division_and_container_gives_the_same_bits(seed, cuts):
+def test_division_and_container_do_not_change_a_bit(seed, cuts):
     X = table(seed=seed)
     weights = np.random.default_rng(seed).integers(0, 3, size=len(X)).astype(float)
     whole = moments(X, weights)
@@ -134,7 +134,7 @@ def test_binary_columns_are_not_scaled():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_rows_with_few_values_are_left_alone(form):
+def test_sparse_rows_are_not_standardised(form):
     X = np.zeros((32, 16))
     X.reshape(-1)[::8] = np.arange(64) + 2.0
     assert moments(form(X)).units().are_raw
@@ -167,13 +167,13 @@ def test_mean_square_is_that_of_standardized_rows():
         assert found.mean_square(units) == pytest.approx(np.mean(np.sum(z**2, axis=1)), rel=1e-9)
 
 
-def test_overflowing_squares_are_noticed():
+def test_overflowing_squares_are_detected():
     assert moments(table()).finite
     assert not moments(np.array([[1e300, 1.0], [-1e300, 2.0]])).finite
     assert moments(np.full((3, 2), 1e300)).finite  # constant
 
 
-def test_rows_that_do_not_fit_are_rejected():
+def test_mismatched_arrays_are_rejected():
     with pytest.raises(ValueError, match="do not fit"):
         Moments(5).add(as_rows(table()))
     with pytest.raises(ValueError, match="do not fit"):

@@ -271,7 +271,7 @@ def test_a_scaler_keeps_its_output(path):
 # ------------------------------------------------------------------------ readers without Python
 
 
-def test_readers_without_the_archive_say_which_steps_it_has(path):
+def test_readers_without_skops_name_the_steps_in_the_archive(path):
     rc.save(before(SimpleImputer(), RobustScaler()).fit(HOLES, Y), path)
     document, arrays = taken_apart(path.read_bytes())
     assert document["scoring"] == "none"

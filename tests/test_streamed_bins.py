@@ -40,7 +40,7 @@ def thresholds(binning, f):
 @pytest.mark.parametrize("zero_missing", [False, True])
 @pytest.mark.parametrize("max_bins", [2, 7, 255])
 @pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_thresholds_are_those_of_memory(kind, max_bins, zero_missing):
+def test_thresholds_equal_those_of_rows_in_memory(kind, max_bins, zero_missing):
     rows = as_rows(table(0, kind=kind), nan=True)
     taken = np.flatnonzero(np.arange(rows.n_rows) % 5)[::-1].copy()
     expected = Binning(rows, taken, max_bins, zero_missing)
@@ -115,7 +115,7 @@ def test_bins_of_many_values_are_about_equal():
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_columns_filled_in_parts_are_those_of_memory(kind):
+def test_columns_filled_in_parts_equal_those_of_rows_in_memory(kind):
     X = table(1, kind=kind)
     rows = as_rows(X, nan=True)
     taken = np.random.default_rng(0).permutation(rows.n_rows)[:300]
@@ -161,7 +161,7 @@ def files(tmp_path):
         {"step": "discrete", "n_jobs": 2},
     ],
 )
-def test_stumps_from_a_cache_are_those_of_memory(params, files, monkeypatch):
+def test_stumps_from_a_cache_equal_those_of_rows_in_memory(params, files, monkeypatch):
     rows = open_rows(files / "queries.txt", cache=files / "cache")
     monkeypatch.setattr(type(rows), "whole", None)  # which maps all values
     data = load_letor(files / "queries.txt")
@@ -200,7 +200,7 @@ def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):
     ],
     ids=str,
 )
-def test_trees_from_a_cache_are_those_of_memory(model, files, monkeypatch):
+def test_trees_from_a_cache_equal_those_of_rows_in_memory(model, files, monkeypatch):
     rows = open_rows(files / "queries.txt", cache=files / "cache")
     data = load_letor(files / "queries.txt")
     ranks = isinstance(model, rc.OrdinalBoost)
@@ -245,7 +245,7 @@ def test_values_may_be_missing_in_a_cache(model, scaled, tmp_path):
     np.testing.assert_allclose(found.predict(given), expected.predict(given), rtol=1e-12)
 
 
-def test_every_value_still_needs_the_rows(files):
+def test_search_by_every_value_of_a_cache_equals_that_in_memory(files):
     rows = open_rows(files / "queries.txt", cache=files / "cache")
     data = load_letor(files / "queries.txt")
     for params in [{"max_bins": None}, {"max_bins": None, "max_leaf_nodes": 4}]:
@@ -256,7 +256,7 @@ def test_every_value_still_needs_the_rows(files):
         rc.RankBoost().fit(rows, data.y, qid=np.zeros(len(data.y)))
 
 
-def test_kernels_reject_what_does_not_fit(files):
+def test_kernels_reject_mismatched_arrays(files):
     from rankcore._ext.streamed_bins import encode_rows, find_edges
 
     one, zero = np.ones(1), np.zeros(1, dtype=np.uint8)

@@ -74,7 +74,7 @@ def test_viterbi_features_are_the_pairs_of_the_sentence(example):
     np.testing.assert_array_equal(table, expected)
 
 
-def test_search_by_viterbi_or_by_trial_learns_the_same(example):
+def test_viterbi_and_exhaustive_search_learn_the_same_model(example):
     class Slow(example.Tagging):
         argmax = Task.argmax
 
@@ -314,7 +314,7 @@ class Bare:
     loss = Task.loss
 
 
-def test_any_object_with_the_methods_is_a_task():
+def test_any_object_with_the_methods_of_a_task_is_accepted():
     assert isinstance(Bare(), Task)
     model = StructuredPerceptron(Bare()).fit([1.0, -1.0], [0, 1])
     assert model.predict([2.0, -2.0]) == [0, 1]

@@ -140,7 +140,7 @@ RULES = [
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", ["classes", "sentences"])
-def test_dual_learners_decide_as_their_linear_twins(name, rule):
+def test_dual_learners_predict_as_their_linear_forms(name, rule):
     task, (X, Y) = PROBLEMS[name]
     X = [np.asarray(x)[..., :2] + 1 / 16 for x in X]  # off the lattice, where sums round to ties
     primal = StructuredPerceptron(Primal(task, quadratic), max_iter=3, **rule).fit(X, Y)
@@ -177,7 +177,7 @@ def test_linear_kernel_on_sparse_counts_equals_the_linear_learner(rule):
     shuffle=st.booleans(),
 )
 @settings(max_examples=examples(40), deadline=None)
-def test_kernel_cusum_rank_is_a_special_case(problem, tie, margin, average, shuffle):
+def test_structured_perceptron_equals_kernel_cusum_rank(problem, tie, margin, average, shuffle):
     X, y, k = problem
     X = X.toarray().astype(float)
     shared = {"kernel": "poly", "gamma": 1.0, "coef0": 1.0, "average": average, "max_iter": 2}
@@ -198,7 +198,7 @@ def test_kernel_cusum_rank_is_a_special_case(problem, tie, margin, average, shuf
 
 
 @pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])
-def test_passive_aggressive_kernel_cusum_rank_is_a_special_case(update):
+def test_structured_perceptron_equals_passive_aggressive_kernel_cusum_rank(update):
     X, y = problem()
     shared = {"gamma": 0.3, "update": update, "C": 0.2, "margin": 1.0, "max_iter": 2}
     compiled = rc.KernelCuSumRank.published(**shared).fit(X, y)
@@ -210,7 +210,7 @@ def test_passive_aggressive_kernel_cusum_rank_is_a_special_case(update):
 
 @given(problem=ordinal_problems(), average=st.booleans())
 @settings(max_examples=examples(40), deadline=None)
-def test_strict_kernel_prank_is_a_special_case(problem, average):
+def test_structured_perceptron_equals_strict_kernel_prank(problem, average):
     X, y, k = problem
     X = X.toarray().astype(float)
     shared = {"kernel": "linear", "average": average, "max_iter": 2}
@@ -344,7 +344,7 @@ def test_dense_equals_sparse_to_the_bit(params):
     assert_array_equal(stream.dual_coef_, dense.dual_coef_)
 
 
-def test_shuffled_passes_are_the_plain_ones_on_shuffled_examples():
+def test_shuffled_passes_equal_passes_over_shuffled_examples():
     task, (X, Y) = PROBLEMS["sentences"]
     model = KernelStructuredPerceptron(task, gamma=0.3, shuffle=True, random_state=2).fit(X, Y)
     order = np.arange(len(X), dtype=np.int32)

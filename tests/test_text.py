@@ -54,7 +54,7 @@ def mixed(frame):
 # ------------------------------------------------------------------------ ranks, pairs, queries
 
 
-def test_one_text_is_a_row_in_any_form(fitted):
+def test_single_text_is_accepted_in_any_form(fitted):
     expected = fitted.predict(TEXTS[:1])[0]
     for text in (TEXTS[0], [TEXTS[0]], (TEXTS[0],), np.array(TEXTS[:1])):
         why = rank(fitted, text)
@@ -115,7 +115,7 @@ def test_shuffled_words_measure_importance(fitted):
 # ------------------------------------------------------------------------ tables
 
 
-def test_a_table_shows_the_values_that_users_know(mixed, frame):
+def test_table_shows_the_values_of_the_input(mixed, frame):
     why = rank(mixed, frame.iloc[[3]])
     at = why.feature_names.index
     assert why.values[at("age")] == frame["age"][3]
@@ -128,7 +128,7 @@ def test_a_table_shows_the_values_that_users_know(mixed, frame):
     assert why.label == mixed.predict(frame.iloc[[3]])[0]
 
 
-def test_moved_values_of_a_table_move_the_rank(mixed, frame):
+def test_suggested_values_of_a_table_change_the_rank(mixed, frame):
     moved = 0
     for i in range(0, 60, 7):
         why = rank(mixed, frame.iloc[[i]], background=frame)

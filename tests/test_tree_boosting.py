@@ -90,7 +90,7 @@ def follow(model, X, pairs, D, rate, line_search, rules):
 
 @settings(max_examples=examples(120), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
-def test_rounds_are_those_on_every_pair(seed, sparse, balance, line_search):
+def test_rounds_equal_the_plain_form_on_every_pair(seed, sparse, balance, line_search):
     X, y, qid, weight = problem(seed)
     pairs, D = plain.label_pairs(y, qid, balance, weight)
     rules = GrowthParams(4, 3, 2, 0.0, 0.01)
@@ -143,7 +143,7 @@ def test_listed_pairs_and_two_labels_equal_the_plain_form(seed, listed):
     st.sampled_from([2, 8]),
 )
 @example(seed=79, rate=1.0, share=0.5, leaves=8)  # a step of 700 along values that are near 1
-def test_the_certificate_holds(seed, rate, share, leaves):
+def test_training_error_stays_below_the_certificate(seed, rate, share, leaves):
     X, y, qid, weight = problem(seed)
     pairs, D = plain.label_pairs(y, qid, True, weight)
     model = rc.RankBoost(
@@ -169,7 +169,7 @@ def test_the_certificate_holds(seed, rate, share, leaves):
         assert np.abs(margins).max() <= sum(history["alpha"]) * (1 + 1e-9)
 
 
-def test_two_leaves_with_a_line_search_are_the_discrete_step():
+def test_two_leaves_with_a_line_search_equal_the_discrete_step():
     X, y, qid = ranking_data(n=60)
     X = np.nan_to_num(X[:, :1])
     options = {"balance": None, "select": "normalizer", "step": "discrete", "smoothing": 0}
@@ -274,7 +274,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("learner", MODELS, ids=range(len(MODELS)))
-def test_a_loaded_model_is_the_saved_one(tmp_path, learner):
+def test_loaded_model_equals_the_saved_one(tmp_path, learner):
     X, y, qid = ranking_data()
     model = clone(learner).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     rc.save(model, tmp_path / "model")
@@ -465,7 +465,7 @@ def test_bad_parameters_are_rejected(parameters, message):
         rc.RankBoost(3, **parameters).fit(X, y, qid=qid)
 
 
-def test_stumps_and_trees_do_not_mix():
+def test_warm_start_cannot_mix_stumps_and_trees():
     X, y, qid = ranking_data()
     model = rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="requires weak rankers of the same kind"):
@@ -483,7 +483,7 @@ def test_shrunk_stumps_keep_their_bounds():
             assert plain.training_error(scores, pairs, D) <= bound + 1e-9
 
 
-def test_interactions_need_trees():
+def test_only_trees_learn_interactions():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -500,7 +500,7 @@ def damaged(arrays, **changes):
     return {**arrays, **changes}
 
 
-def test_arrays_that_are_no_trees_are_rejected():
+def test_arrays_that_do_not_form_trees_are_rejected():
     from rankcore.boosting._tree_model import TreeSum
 
     X, y, qid = ranking_data()

@@ -70,7 +70,7 @@ def plain_scores(model, X):
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_the_first_tree_is_that_of_the_plain_grower(seed, sparse):
+def test_first_tree_equals_the_plain_grower(seed, sparse):
     X, y, qid = problem(seed, 40)
     pairs, D = plain.label_pairs(y, qid)
     won, lost = np.zeros((2, len(X)))
@@ -325,7 +325,7 @@ def test_contributions_and_importances_follow_from_the_trees():
     assert model.feature_importances_.sum() == pytest.approx(1)
 
 
-def test_categories_see_more_than_their_numbers():
+def test_categories_improve_on_their_numeric_codes():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 40, size=(3000, 1)).astype(float)
     y = (rng.permutation(40)[X[:, 0].astype(int)] % 2).astype(float)

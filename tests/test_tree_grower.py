@@ -97,7 +97,7 @@ def described(tree, leaf_of, binning):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
-def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing):
+def test_trees_equal_the_plain_grower(problem, seed, sparse, zero_missing):
     X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
     params, max_bins = random_params(rng, X.shape[1]), [255, None][rng.integers(2)]
@@ -127,7 +127,7 @@ def categorical(X, rng):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans())
-def test_splits_of_categories_are_those_of_the_plain_grower(problem, seed, sparse):
+def test_splits_of_categories_equal_the_plain_grower(problem, seed, sparse):
     X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
     X, mask = categorical(X, rng)
@@ -250,7 +250,7 @@ def record():
 
 @pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
 @pytest.mark.parametrize("n", [1, 25, 1024, 1025, 3000])
-def test_histograms_of_dense_columns_are_those_of_a_loop(n, d):
+def test_histograms_of_dense_columns_equal_a_loop(n, d):
     rng = np.random.default_rng(1000 * n + d)
     X = rng.integers(0, 255, (n, d)).astype(np.float32)
     X[rng.random((n, d)) < 0.05] = np.nan
@@ -273,7 +273,7 @@ def test_histograms_of_dense_columns_are_those_of_a_loop(n, d):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans())
-def test_histograms_of_one_column_are_those_of_a_loop(problem, seed, sparse):
+def test_histograms_of_one_column_equal_a_loop(problem, seed, sparse):
     X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
     binning = Binning(
@@ -392,9 +392,7 @@ class Shards:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 2, 8]))
-def test_trees_depend_neither_on_shards_nor_on_leaves_expanded_ahead(
-    problem, seed, n_shards, batch_size
-):
+def test_shards_and_leaves_expanded_ahead_do_not_change_trees(problem, seed, n_shards, batch_size):
     X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
     params = random_params(rng, X.shape[1])
@@ -406,7 +404,7 @@ def test_trees_depend_neither_on_shards_nor_on_leaves_expanded_ahead(
     assert found == grow(X, gradients, hessians, params, feature_draws=draws)
 
 
-def test_leaves_expanded_ahead_save_calls():
+def test_expanding_leaves_ahead_saves_calls():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=4000)
@@ -424,7 +422,7 @@ def test_leaves_expanded_ahead_save_calls():
     assert calls[1] == depth == 8
 
 
-def test_kernels_reject_arrays_that_do_not_fit():
+def test_kernels_reject_mismatched_arrays():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
@@ -495,7 +493,7 @@ def test_kernels_reject_arrays_that_do_not_fit():
             splitting.mark_categories(sums, 1, 0, scratch, out)
 
 
-def test_feature_blocks_reject_arrays_that_do_not_fit():
+def test_feature_blocks_reject_mismatched_arrays():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
@@ -550,7 +548,7 @@ def test_feature_blocks_reject_arrays_that_do_not_fit():
             block.find_splits(*odd)
 
 
-def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
+def test_empty_leaf_is_split_only_if_parts_may_be_empty():
     columns = Binning(as_rows(np.arange(20.0).reshape(10, 2)), np.arange(10), 255, False).columns
     rows, fires = np.empty(0, np.int32), np.empty(10, np.uint8)
     found = [
@@ -583,7 +581,7 @@ def test_leaves_are_summed_in_the_order_of_the_rows(n, n_leaves, seed, all_drawn
 
 @given(st.integers(1, 60), st.integers(0, 2**31), st.booleans(), st.sampled_from([255, None]))
 @settings(max_examples=examples(80), deadline=None)
-def test_partitioned_rows_are_those_of_a_loop(n, seed, sparse, max_bins):
+def test_partitioned_rows_equal_a_loop(n, seed, sparse, max_bins):
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 4, size=(n, 2)) * (rng.random((n, 2)) < 0.6).astype(float)
     X[rng.random((n, 2)) < 0.2] = np.nan
@@ -609,7 +607,7 @@ def test_partitioned_rows_are_those_of_a_loop(n, seed, sparse, max_bins):
         assert moved.tolist() == kept.tolist()
 
 
-def test_labels_are_of_the_rows_alone():
+def test_leaf_numbers_are_written_only_for_the_rows():
     leaf_of = np.arange(6, dtype=np.int32)
     partition.label_rows(np.array([1, 4], np.int32), 9, leaf_of)
     assert leaf_of.tolist() == [0, 9, 2, 3, 9, 5]

@@ -88,7 +88,7 @@ def a_problem(seed, most_leaves, dtype, n):
 @pytest.mark.parametrize("most_leaves", [1, 2, 31, 32, 33, 63, 64, 65, 200])
 @pytest.mark.parametrize("n", [1, 127, 128, 129, 159, 160, 225])
 @pytest.mark.parametrize("missing", [False, True])
-def test_scores_are_those_of_a_walk(dtype, most_leaves, n, missing):
+def test_scores_equal_those_of_a_traversal(dtype, most_leaves, n, missing):
     seed = most_leaves * 1000 + n
     rng, X, trees, values, start = a_problem(seed, most_leaves, dtype, n)
     if missing:
@@ -99,7 +99,7 @@ def test_scores_are_those_of_a_walk(dtype, most_leaves, n, missing):
 
 @pytest.mark.parametrize("most_leaves", [3, 32, 64, 65])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sparse_rows_with_missing_zeros_score_as_in_a_walk(most_leaves, sparse):
+def test_sparse_rows_with_missing_zeros_score_as_in_a_traversal(most_leaves, sparse):
     rng, X, trees, values, start = a_problem(most_leaves, most_leaves, np.float32, 200)
     X *= rng.random(X.shape) < 0.5
     X = X + 0.0  # no negative zeros, which a sparse matrix keeps
@@ -110,7 +110,7 @@ def test_sparse_rows_with_missing_zeros_score_as_in_a_walk(most_leaves, sparse):
         assert np.array_equal(scores_of(given, trees, values, zero, start), wanted)
 
 
-def test_values_beyond_single_precision_score_as_in_a_walk():
+def test_values_beyond_single_precision_score_as_in_a_traversal():
     rng, X, trees, values, start = a_problem(5, 31, np.float64, 160)
     X = np.where(rng.random(X.shape) < 0.3, 2 * FLOAT_MAX, X) * rng.choice([-1, 1], size=X.shape)
     found = scores_of(X, trees, values, False, start)
@@ -129,7 +129,7 @@ def test_every_leaf_is_reached(dtype, n_leaves):
     assert np.array_equal(found, X[:, 0] + 0.5)
 
 
-def test_a_range_of_trees_is_scored():
+def test_range_of_trees_is_scored():
     _, X, trees, values, start = a_problem(8, 31, np.float32, 160)
     found = start.copy()
     model = kernels.Trees(*packed(trees, values), X.shape[1], False)

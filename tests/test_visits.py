@@ -23,7 +23,7 @@ def test_every_pass_visits_every_row_once(n, n_together):
     assert n < 3 or len({tuple(order) for order in found}) > 1
 
 
-def test_neighbours_are_visited_together_in_blocks_that_move():
+def test_blocks_of_neighbours_change_between_passes():
     n, size = 4096, 32
     found = orders(n, size)
     for order in found:

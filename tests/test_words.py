@@ -345,7 +345,7 @@ def test_measures_of_scikit_learn_score_words_as_integers(name):
         assert agrees(compared(compute, make, k), documented[k]), k
 
 
-def test_the_page_has_all_cells_of_the_table():
+def test_docs_page_has_the_whole_table():
     # Names that the oldest versions of scikit-learn do not have.
     later = {"d2_absolute_error_score", "d2_brier_score", "d2_log_loss_score", "neg_max_error"}
     assert set(tables()) <= {*SCORERS, *TOOLS, *later}

@@ -333,7 +333,7 @@ class _ByGroup(BaseEstimator):
 
 
 def _by_qid(estimator: Any) -> Any:
-    """Return an estimator that takes ``qid``, for a ranker, or pipeline, that takes ``group``."""
+    """Wrap a ranker that takes ``group``, alone or in a pipeline, so that it takes ``qid``."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         return Pipeline([*estimator.steps[:-1], (name, _by_qid(last))])
@@ -342,7 +342,7 @@ def _by_qid(estimator: Any) -> Any:
 
 
 def _as_given(fitted: Any) -> Any:
-    """Return a fitted estimator without what `_by_qid` added."""
+    """Undo `_by_qid` in a fitted estimator."""
     if isinstance(fitted, Pipeline):
         name, last = fitted.steps[-1]
         return Pipeline([*fitted.steps[:-1], (name, _as_given(last))])
@@ -438,12 +438,12 @@ def cross_val_predict(
 
 
 def _no_score(estimator: Any, X: Any, y: Any) -> float:
-    """Return a constant for `cross_validate`, if only the models are needed."""
+    """Return a constant, for calls of `cross_validate` that need only the models."""
     return 0.0
 
 
 def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
-    """Extend tables by a column for each class of any model."""
+    """Give all tables the same columns: a class of any model each."""
     classes = [model.classes_ for model in models]
     known = np.unique(np.concatenate(classes))
     if all(of_model.size == known.size for of_model in classes):

@@ -79,7 +79,7 @@ def columns(rows, *names):
 
 
 @pytest.mark.parametrize("method", ["em", "swap", "allpairs"])
-def test_propensities_are_those_of_the_function(log, method):
+def test_command_prints_the_propensities_of_the_function(log, method):
     expected = propensities(read_clicks(log), method)
     found = json.loads(succeed("clicks", "propensity", log, "--method", method, "--json"))
     rows = found.pop("positions")
@@ -101,7 +101,7 @@ def test_propensities_are_those_of_the_function(log, method):
     np.testing.assert_allclose(columns(text, "propensity")[0], expected.theta, rtol=1e-5)
 
 
-def test_judged_documents_give_trust_which_evaluation_subtracts(log, ranking, tmp_path):
+def test_trust_of_judged_documents_is_used_by_the_evaluation(log, ranking, tmp_path):
     rng, rows = np.random.default_rng(2), read_clicks(log)
     grades = rng.integers(-1, 3, (N_QUERIES, N_DOCUMENTS))
     query = rows.queries[rows.query].astype(int)
@@ -153,7 +153,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_models_are_those_of_python(log, kind, tmp_path):
+def test_command_fits_the_models_of_the_functions(log, kind, tmp_path):
     given = ["--kind", kind, "--smoothing", 2, "--held-out", log, "--json"]
     files = ["-o", tmp_path / "of.csv", "--qrels", tmp_path / "qrels", "--thresholds", "0.2,0.4"]
     found = json.loads(succeed("clicks", "model", log, *given, *files))
@@ -178,7 +178,7 @@ def test_models_are_those_of_python(log, kind, tmp_path):
     assert read_qrels(tmp_path / "qrels").to_dict() == judgments.qrels().to_dict()
 
 
-def test_evaluation_is_that_of_the_function(log, ranking, theta, tmp_path):
+def test_command_prints_the_evaluation_of_the_function(log, ranking, theta, tmp_path):
     succeed("clicks", "model", log, "-o", tmp_path / "m.csv")
     rows = table((tmp_path / "m.csv").read_text())
     known = {(row["query"], row["document"]): float(row["relevance"]) for row in rows}
@@ -206,7 +206,7 @@ def test_evaluation_is_that_of_the_function(log, ranking, theta, tmp_path):
     assert "0.0% of the ranking's documents never shown" in result.stderr
 
 
-def test_windows_are_read_as_the_whole(log, ranking, theta, monkeypatch):
+def test_log_read_in_windows_gives_the_model_of_the_whole_log(log, ranking, theta, monkeypatch):
     command = ["clicks", "evaluate", log, ranking, "--propensity", theta, "--json"]
     whole = json.loads(succeed(*command))
     monkeypatch.setattr(

@@ -111,7 +111,7 @@ def test_weights_tend_to_differences_of_relevance(trust):
     assert 0.7 < np.sqrt(np.mean(z**2)) < 1.3
 
 
-def test_few_examinations_weigh_little():
+def test_clicks_at_rarely_examined_positions_have_little_weight():
     """A click at the end of a list is no proof, however low the propensity is."""
     log = ClickLog(["q"] * 3, [*"abc"], [1, 2, 3], [1, 0, 1])
     pairs, weights = click_pairs(log, ["q"] * 3, [*"abc"], [1.0, 0.5, 1e-3])
@@ -129,7 +129,7 @@ def test_few_examinations_weigh_little():
     ],
     ids=lambda learner: type(learner).__name__,
 )
-def test_propensities_make_up_for_the_bias(learner):
+def test_propensities_correct_position_bias(learner):
     X, y, _, log = problem()
 
     def quality(theta):
@@ -143,7 +143,7 @@ def test_propensities_make_up_for_the_bias(learner):
     assert best > naive + 0.05
 
 
-def test_pairs_of_documents_are_those_of_sessions():
+def test_rows_of_documents_and_of_impressions_give_the_same_pairs():
     """The same problem, with rows of documents and with rows of impressions."""
     X, _, _, log = problem(200)
     row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
@@ -335,7 +335,7 @@ def test_bad_pairs_are_rejected():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_grades_are_those_of_the_relevance_where_it_is_known(model, user):
+def test_grades_agree_with_known_relevance(model, user):
     rng = np.random.default_rng(0)
     attraction, satisfaction = rng.uniform(0.1, 0.9, QID.size), rng.uniform(0.2, 0.9, QID.size)
     log, row = simulate_sessions(QID, DOCID, rng.random(QID.size), 40_000, swap=0.9)
@@ -368,7 +368,7 @@ def test_confidence_is_the_posterior_of_the_bin():
     assert weight.tolist() == [found.confidence[1], 0.0]
 
 
-def test_rates_of_positions_are_no_judgments():
+def test_click_rates_by_position_cannot_be_judgments():
     log = ClickLog(["q"], ["a"], [1], [1])
     with pytest.raises(ValueError, match="requires rates by document"):
         to_judgments(ClickRates("position").fit(log))
@@ -451,7 +451,7 @@ def test_rows_without_trust_have_the_pairs_of_no_trust():
     ids=["svm", "perceptron", "stumps", "trees"],
 )
 @pytest.mark.parametrize("form", ["pairs", "rows"])
-def test_the_affine_correction_makes_up_for_trust(learner, form):
+def test_affine_correction_corrects_trust_bias(learner, form):
     X, y, _, row, log, affine = trusting(4000 if form == "rows" else 100_000)
 
     def quality(propensity):

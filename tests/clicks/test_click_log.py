@@ -59,7 +59,7 @@ def write(path, form, rows=ROWS):
     return path
 
 
-def test_sessions_come_in_order_of_position():
+def test_rows_are_sorted_by_session_and_position():
     rng = np.random.default_rng(0)
     given = {k: np.array(v)[order] for order in [rng.permutation(6)] for k, v in columns().items()}
     log = ClickLog(**given | {"dwell": given["dwell"].astype(float)})

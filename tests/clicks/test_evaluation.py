@@ -61,7 +61,7 @@ IMPRESSIONS = st.lists(
     st.sampled_from([None, [0.3, 0.1, 0.05, 0.0]]),
 )
 @settings(max_examples=examples(200))
-def test_values_are_those_of_the_plain_form(rows, order, estimator, clip, measure, trust):
+def test_values_equal_the_plain_form(rows, order, estimator, clip, measure, trust):
     ranking = {
         query: [(document, document / 10) for document in documents]
         for query, documents in [("p", order), ("q", order[::-1]), ("x", order)]
@@ -227,7 +227,7 @@ def test_intervals_cover_the_truth(estimator, clip, fitted):
         assert low <= count / runs <= high, measure
 
 
-def test_the_value_of_many_clicks_is_the_truth():
+def test_estimate_from_many_clicks_is_close_to_the_true_value():
     rng = np.random.default_rng(4)
     log, new, theta, gammas = simulated(rng, 20, 5000, relevance(rng, 20), 0.3)
     for options in [{}, {"estimator": "snips", "clip": 2.0}, {"estimator": "dr"}]:
@@ -238,7 +238,7 @@ def test_the_value_of_many_clicks_is_the_truth():
             assert found[measure].value == pytest.approx(np.mean(exact), abs=0.01)
 
 
-def test_ids_may_be_numbers_of_labels():
+def test_ids_may_be_integers():
     rows = [("q", d, p, d == "b") for one in LISTS for d, p in one]
     plain_log = log_of(rows)
     queries, query = np.unique(plain_log.query, return_inverse=True)

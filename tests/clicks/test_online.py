@@ -50,7 +50,7 @@ def test_steps_equal_the_plain_form(seed, n, spread):
     assert ranker.t_ == 1
 
 
-def test_lists_are_those_of_the_plackett_luce_model():
+def test_lists_follow_the_plackett_luce_model():
     ranker, X = with_scores([0.5, 0.0, 1.2, -0.3], length=2)
     n = 20_000
     counts = Counter(tuple(ranker.rank(X, seed=seed).tolist()) for seed in range(n))
@@ -94,7 +94,7 @@ def test_lists_do_not_depend_on_the_scale_of_features():
     assert np.ptp(first) > 0
 
 
-def test_a_low_temperature_exploits():
+def test_low_temperature_ranks_by_score():
     ranker, X = with_scores([3.0, 2.0, 1.0, 0.0, -1.0], temperature=0.01)
     assert all(ranker.rank(X, seed=seed).tolist() == [0, 1, 2, 3, 4] for seed in range(50))
     ranker.set_params(temperature=100.0)
@@ -102,7 +102,7 @@ def test_a_low_temperature_exploits():
     assert min(firsts[i] for i in range(5)) > 50  # 100 of each in expectation
 
 
-def test_clicks_at_random_teach_nothing():
+def test_random_clicks_do_not_change_the_model_on_average():
     """Where clicks fall with the place alone, steps cancel, whatever the scores."""
     scores, seen = [1.5, 0.7, 0.0, -0.4], np.array([0.9, 0.5, 0.3, 0.2])
     total, size = np.zeros(4), np.zeros(4)
@@ -149,7 +149,7 @@ def test_gradient_ranker_learns_from_a_simulated_user():
         assert learned > labels - 0.01
 
 
-def test_predictions_are_by_the_mean_of_weights():
+def test_predictions_use_the_mean_of_the_weights():
     ranker, X = PairwiseGradientRanker(1.0), np.eye(3)
     rng, after = np.random.default_rng(0), []
     for seed in range(20):

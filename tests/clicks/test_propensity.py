@@ -70,7 +70,7 @@ def test_estimates_are_accurate_for_documents_with_few_impressions():
     assert np.abs(propensities(log, "allpairs").theta / THETA - 1).max() < 0.1
 
 
-def test_swap_is_the_ratio_of_mantel_and_haenszel():
+def test_swap_equals_the_mantel_haenszel_ratio():
     log, _ = problem(0.3, 500)
     tables = {}
     for q, d, p, c in zip(log.query, log.document, log.position, log.clicked, strict=True):
@@ -110,7 +110,7 @@ def test_unidentified_propensities_are_rejected(method):
         propensities(log, method, features=features)
 
 
-def test_a_chain_of_positions_suffices_for_all_but_swap():
+def test_chain_of_swapped_positions_identifies_all_methods_but_swap():
     # Documents move between neighbours only.
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(4000) % 20, 3)
@@ -196,7 +196,7 @@ def test_judged_documents_recover_propensities_and_trust():
     assert np.mean(trust, axis=0) == pytest.approx(THETA * TRUST, abs=0.01)
 
 
-def test_judged_is_least_squares_at_each_position():
+def test_judged_equals_least_squares_at_each_position():
     log, row, relevance, _ = judged_problem(0, 500)
     qid = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)
     docid = np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
@@ -230,7 +230,7 @@ def test_judged_is_least_squares_at_each_position():
         ([1, 1, 1], [1, 2, 3], [0, 1, 1], "do not identify the propensities of positions 2: there"),
     ],
 )
-def test_judgments_that_do_not_suffice_are_rejected(qid, docid, relevance, message):
+def test_insufficient_judgments_are_rejected(qid, docid, relevance, message):
     """Document 2 is shown and clicked at position 1 more than 1, and never below 3."""
     log = ClickLog([1] * 8, [2, 3, 1, 3, 2, 3, 1, 3], [1, 2] * 4, [1, 1, 0, 0, 1, 0, 0, 1])
     with pytest.raises(ValueError, match=message):

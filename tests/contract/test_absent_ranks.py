@@ -54,7 +54,7 @@ def test_cumulative_logits_with_absent_ranks_are_the_optimum_of_the_others(block
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_isotonic_curves_with_absent_ranks_are_those_of_the_others(seed):
+def test_absent_ranks_do_not_change_isotonic_curves_of_the_others(seed):
     scores, ranks, k, weights, occurring = scored_rows(seed)
     kept = np.ones(scores.size) if weights is None else weights
     at, places = kept > 0, np.searchsorted(occurring, ranks)
@@ -199,7 +199,7 @@ def test_unknown_labels_are_scored(loss):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_searches_give_numbers_where_a_fold_lacks_a_label(name):
+def test_searches_score_folds_that_lack_a_label(name):
     rows, ranks, folds = folds_without_a_rank()
     model = learners(name)[0]
     scores = cross_val_score(model, rows, ranks, cv=folds, error_score="raise")
@@ -317,7 +317,7 @@ def test_leaves_of_vectors_are_newton_steps_of_the_occurring_ranks(block):
 
 @pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
 @pytest.mark.parametrize("seed", range(8))
-def test_boosting_of_occurring_ranks_is_that_without_the_others(tasks, link, seed):
+def test_absent_ranks_do_not_change_boosting_of_the_others(tasks, link, seed):
     params = {"n_estimators": 30, "tasks": tasks, "link": link}
     model, rows, ranks, weights, occurring = boosted(seed, **params)
     other = rc.OrdinalBoost(classes=occurring, min_samples_leaf=5, random_state=0, **params).fit(
@@ -344,7 +344,7 @@ def test_a_warm_start_learns_a_rank_that_was_absent(tasks, link):
 
 @pytest.mark.parametrize("loss", ["absolute", "kappa"])
 @pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
-def test_files_and_exports_of_boosting_have_the_absent_ranks(tmp_path, tasks, link, loss):
+def test_boosting_files_and_exports_include_absent_ranks(tmp_path, tasks, link, loss):
     ranks = labels([0, 2])
     model = rc.OrdinalBoost(10, tasks=tasks, link=link, loss=loss, classes=range(5))
     model.fit(X, ranks)

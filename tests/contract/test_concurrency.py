@@ -112,7 +112,7 @@ LOOKS = [
 
 @pytest.mark.parametrize("look", LOOKS, ids=["predict", "coef_", "history_"])
 @pytest.mark.parametrize("model", WITH_COEF, ids=name_of)
-def test_predictions_are_of_one_state(model, look):
+def test_prediction_uses_one_state_while_a_model_learns(model, look):
     from sklearn.base import clone
 
     possible = {answer.tobytes() for answer in moments(clone(model), look)}
@@ -145,7 +145,7 @@ def test_voted_models_predict_during_a_fit():
     in_threads(job, *[lambda: [shared.votes_.tobytes() in possible or 1 / 0 for _ in range(50)]])
 
 
-def test_saved_file_is_of_one_state(tmp_path):
+def test_saved_file_has_one_state_while_a_model_learns(tmp_path):
     for model in [
         rc.PRank.published(average=True),
         rc.CuSumRank.published(),
@@ -259,7 +259,7 @@ def test_endless_readers_do_not_block_learning():
     assert model.t_ == 21 * len(X)
 
 
-def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
+def test_kernel_checks_the_capacity_for_hypotheses_at_each_call():
     """The array is shared with whoever made it, so that it may have changed since it was bound."""
     model = learn(rc.PairwisePerceptron("voted", combine="rank", random_state=0))
     rows = as_rows(X)
@@ -360,7 +360,7 @@ def test_uninterrupted_raises_at_its_end():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_long_answers_pause_between_parts(monkeypatch):
+def test_long_predictions_release_the_lock_between_blocks(monkeypatch):
     """Votes are counted some hypotheses and some rows at a time; the votes are the same."""
     from rankcore.ordinal import _votes as voted
 
@@ -413,7 +413,7 @@ def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_probabilities_and_ranks_are_of_one_model(model, method, monkeypatch):
+def test_probabilities_and_ranks_come_from_one_model(model, method, monkeypatch):
     """Another thread fits a model of more ranks after the probabilities are computed."""
     X = np.random.default_rng(0).normal(size=(60, 2))
     of_two, of_three = ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5]))

@@ -81,7 +81,7 @@ def test_the_declared_guide_describes_the_learner(kind):
 
 @needs_docs
 @every_learner
-def test_the_table_of_weights_has_the_declared_meaning(kind):
+def test_docs_table_of_weights_equals_the_declarations(kind):
     declared = declaration_of(kind).weights
     weighted = hasattr(kind, "fit") and "sample_weight" in signature(kind.fit).parameters
     assert (declared is not None) == weighted, (
@@ -96,7 +96,7 @@ def test_the_table_of_weights_has_the_declared_meaning(kind):
 
 
 @needs_docs
-def test_the_table_of_forms_has_the_forms_of_the_instances():
+def test_docs_table_of_forms_equals_the_forms_of_the_instances():
     documented = {
         (form, name)
         for forms, learners, *_ in table("model_file.md", "Forms", 2)

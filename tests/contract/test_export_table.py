@@ -135,7 +135,7 @@ def test_the_table_of_the_guide_is_rewritten_on_request(tmp_path):
 
 
 @pytest.mark.parametrize("name", documented())
-def test_the_table_equals_what_exports_accept(tmp_path, name):
+def test_docs_table_equals_the_accepted_exports(tmp_path, name):
     model = fitted(name)
     rows = rows_for(model, N_ROWS)
     line = documented()[name]

@@ -53,7 +53,7 @@ def test_constant_features_warn(learner, form):
 
 
 @walk(RANKERS)
-def test_features_of_queries_alone_warn(learner):
+def test_features_that_are_constant_within_queries_warn(learner):
     qid = np.repeat(np.arange(10), 5)
     X = np.random.default_rng(0).normal(size=(10, 3))[qid]
     y = np.arange(50) % 5 > 2

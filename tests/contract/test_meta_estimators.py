@@ -137,7 +137,7 @@ def pairs():
 
 @pytest.mark.parametrize(("learner", "wrapper", "k"), [*pairs()])
 @pytest.mark.filterwarnings("ignore::UserWarning:sklearn")
-def test_wrapped_learners_beat_the_constant(learner, wrapper, k):
+def test_wrapped_learners_beat_a_constant_prediction(learner, wrapper, k):
     # A middle rank against the rest lies on no side of one direction.
     split_up = k > 2 and wrapper in ("one-vs-rest", "output-code")
     share = 0.05 if split_up else 0.4
@@ -357,7 +357,7 @@ def test_searches_over_rankers_use_queries(ranker, piped):
 
 
 @rankers
-def test_a_frame_brings_its_queries_along(ranker):
+def test_frames_carry_their_queries_through_searches(ranker):
     pd = pytest.importorskip("pandas")
     X, y, qid = queries()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)

@@ -77,7 +77,7 @@ def test_learners_reject_other_objects_with_a_remedy(name, given, fitted):
 
 # A prediction of pairs is not one of a row.
 @pytest.mark.parametrize("name", sorted(LEARNERS.keys() - {"PairwisePreference"}))
-def test_the_frames_of_one_row_that_errors_name_are_accepted(name, fitted):
+def test_one_row_frames_recommended_by_errors_are_accepted(name, fitted):
     expected = fitted[name].predict(FRAME)[:1]
     assert (fitted[name].predict(FRAME.iloc[[0]]) == expected).all()
     assert (fitted[name].predict(POLARS[[0]]) == expected).all()

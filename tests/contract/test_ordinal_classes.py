@@ -101,7 +101,7 @@ def test_weights_of_classes_are_in_the_order_of_classes():
     assert (model.intercept_[[0, 2, 1]] == numbers.intercept_).all()
 
 
-def test_words_without_an_order_get_the_line_to_write():
+def test_error_for_words_without_an_order_quotes_the_parameter():
     with pytest.raises(ValueError, match=r"PRank\(classes=\['bad', 'good', 'ok'\]\)"):
         rc.PRank().fit(X, Y)
     with pytest.raises(ValueError, match=r"CalibratedOrdinal\(classes=\['bad', 'good', 'ok'\]\)"):

@@ -25,7 +25,7 @@ X_HELD, Y_HELD = data(90, seed=1)
 
 @walk(ONLINE)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_what_is_measured_is_what_shorter_fits_would_give(learner, form):
+def test_held_out_measures_equal_those_of_shorter_fits(learner, form):
     model = clone(learner).set_params(max_iter=6)
     model.fit(form(X), Y, eval_set=(form(X_HELD), Y_HELD))
     assert len(model.history_["valid_rank_loss"]) == 6
@@ -85,7 +85,7 @@ def test_several_sets_and_measures_are_recorded():
     assert alone.history_["valid_rank_loss"] == model.history_["valid_0_rank_loss"]
 
 
-def test_a_measure_that_grows_stops_when_it_no_longer_does():
+def test_early_stopping_maximises_measures_that_are_better_when_higher():
     model = rc.CuSumRank(
         max_iter=80, early_stopping_rounds=4, eval_metric="quadratic_weighted_kappa", random_state=0
     ).fit(X, Y, eval_set=(X_HELD, Y_HELD))
@@ -93,7 +93,7 @@ def test_a_measure_that_grows_stops_when_it_no_longer_does():
     assert model.best_iteration_ == int(np.argmax(values)) + 1 == model.n_iter_ - 4
 
 
-def test_labels_that_the_fit_has_not_seen_take_their_place():
+def test_unseen_held_out_labels_are_placed_by_their_order():
     model = rc.PRank(random_state=0).fit(X, 2 * Y, eval_set=(X_HELD, 2 * Y_HELD))
     odd = np.where(Y_HELD == 1, 3, 2 * Y_HELD)  # between the second class and the third
     union = [0, 2, 3, 4, 6]
@@ -180,7 +180,7 @@ def test_rankers_call_callbacks_after_each_pass():
         assert len(values) == min(30, learner.best_iteration_ + 4)
 
 
-def test_callbacks_answer_yes_no_or_nothing():
+def test_callbacks_return_a_bool_or_none():
     alone = rc.PRank(max_iter=5, random_state=0).fit(X, Y, callbacks=lambda now: now.number == 2)
     assert alone.n_iter_ == 2
     for answer in (1, "yes", np.ones(2), rc.PRank()):
@@ -241,7 +241,7 @@ def test_bad_callbacks_are_rejected(make):
         make()
 
 
-def test_names_of_other_tools_are_answered_with_a_remedy():
+def test_parameter_names_of_other_tools_get_a_hint():
     X, y = np.eye(4), [1, 2, 3, 2]
 
     def theirs(environment):

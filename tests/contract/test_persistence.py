@@ -98,7 +98,7 @@ def test_edited_arrays_of_every_learner_are_rejected(tmp_path, learner):
                 rc.load(path)
 
 
-def test_edited_books_of_voters_are_rejected(tmp_path):
+def test_edited_vote_counts_are_rejected(tmp_path):
     model = rc.VotedPRank.published().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
     for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [-1] * 16)]:
@@ -185,7 +185,7 @@ def test_feature_names_of_all_kinds_come_back(tmp_path):
         loaded.predict(frame)
 
 
-def test_widths_of_labels_are_in_proportion(tmp_path):
+def test_string_labels_much_wider_than_their_text_are_rejected(tmp_path):
     path = tmp_path / "m.rankcore"
     classes = np.array(["bad", "fair", "good"])
     rc.save(rc.PRank.published().fit(np.eye(3), classes, classes=classes), path)
@@ -375,7 +375,7 @@ def test_headers_longer_than_the_format_allows_are_rejected():
         safetensors.unpack(content)
 
 
-def test_a_header_may_be_as_long_as_the_longest(monkeypatch):
+def test_header_of_maximum_length_is_read(monkeypatch):
     content = b"".join(safetensors.pack({"a": "b"}, {"c": np.zeros(2)}))
     size = int.from_bytes(content[:8], "little")
     monkeypatch.setattr(safetensors, "LONGEST_HEADER", size)
@@ -522,7 +522,7 @@ def test_edited_files_of_rankers_are_rejected(tmp_path, learner):
         ("settings", {"capacity": None, "count": "pair", "shuffle": False, "judged": False}),
     ],
 )
-def test_edited_facts_of_rankers_are_rejected(tmp_path, name, value):
+def test_edited_metadata_of_rankers_are_rejected(tmp_path, name, value):
     X, y, qid = ranking_data()
     rc.save(clone(ONLINE_RANKERS[0]).fit(X, y, qid=qid), tmp_path / "model")
     where = (name,) if name == "n_features" else ("facts", name)

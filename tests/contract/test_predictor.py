@@ -139,7 +139,7 @@ def test_python_only_steps_are_rejected(tmp_path):
         saved(model, tmp_path)
 
 
-def test_wrong_files_are_no_models(tmp_path):
+def test_other_files_are_rejected_as_models(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(FileNotFoundError):
         rc.Predictor(path)
@@ -168,7 +168,7 @@ def test_crafted_documents_are_rejected(tmp_path, edit):
         rc.Predictor(tmp_path / "model")
 
 
-def test_damaged_bytes_never_give_other_answers(tmp_path):
+def test_damaged_bytes_never_change_predictions(tmp_path):
     found = saved(rc.RankBoost(5, max_leaf_nodes=4).fit(X, Y, qid=QID), tmp_path)
     expected = found.predict(X)
     content = (tmp_path / "model").read_bytes()

@@ -95,7 +95,7 @@ def test_weighted_fit_equals_one_to_rows_of_a_weighted_scaler(learner):
 
 
 @walk(LINEAR)
-def test_csr_and_any_cut_of_a_stream_give_the_same_bits(learner):
+def test_csr_and_chunk_sizes_do_not_change_a_bit(learner):
     X, y = table()
     X[: len(X) // 2, 0] = 0
     csr = sp.csr_array(X)
@@ -108,7 +108,7 @@ def test_csr_and_any_cut_of_a_stream_give_the_same_bits(learner):
 
 
 @walk(LINEAR)
-def test_any_cut_of_a_weighted_stream_gives_the_same_bits(learner):
+def test_chunk_sizes_of_a_weighted_stream_do_not_change_a_bit(learner):
     X, y = table()
     X[150, 1] = 1e5  # far from its mean
     weights = np.random.default_rng(0).integers(0, 3, size=len(y)).astype(float)
@@ -169,7 +169,7 @@ def test_stream_continues_from_the_units_of_a_fit(learner, tmp_path):
 
 @walk(LINEAR)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_rows_with_few_values_are_left_alone(learner, form):
+def test_sparse_rows_are_not_standardised(learner, form):
     rng = np.random.default_rng(0)
     X = rng.exponential(size=(300, 24)) * (rng.random((300, 24)) < 0.1)
     y = np.digitize(X[:, :12].sum(axis=1) - X[:, 12:].sum(axis=1), [-0.5, 0, 0.5]) + 1
@@ -185,7 +185,7 @@ def test_rows_with_few_values_are_left_alone(learner, form):
 
 
 @walk(LINEAR)
-def test_columns_of_zeros_and_ones_are_left_alone_and_constants_are_inert(learner):
+def test_binary_columns_are_not_scaled_and_constants_have_no_effect(learner):
     rng = np.random.default_rng(0)
     X = (rng.random((200, 5)) < 0.5).astype(float)
     y = np.clip(X @ [1, 1, 1, -1, 0], 0, 3).astype(int) + 1
@@ -199,7 +199,7 @@ def test_columns_of_zeros_and_ones_are_left_alone_and_constants_are_inert(learne
 
 
 @walk(LINEAR)
-def test_a_column_that_changes_its_scale_does_not_take_over(learner):
+def test_column_that_changes_its_scale_does_not_dominate(learner):
     X, y = table(n=1500)
     X = np.column_stack([X, np.zeros(len(X))])
     X[500::7, 4] = 5000.0  # 0 in all rows before
@@ -218,7 +218,7 @@ def stars(n=3000, seed=0):
 @pytest.mark.parametrize(
     ("rows", "factor"), [(50, 1e-3), (100, 1e-6), (1000, 0.01)], ids=["50", "100", "1000"]
 )
-def test_a_column_that_hardly_moves_at_first_does_not_take_over(learner, rows, factor):
+def test_column_that_is_nearly_constant_at_first_does_not_dominate(learner, rows, factor):
     Z, y = stars()
     X = Z.copy()
     X[:rows, 0] *= factor
@@ -232,7 +232,7 @@ def test_a_column_that_hardly_moves_at_first_does_not_take_over(learner, rows, f
 
 
 @walk(LINEAR)
-def test_sparse_rows_before_dense_ones_do_not_take_over(learner):
+def test_sparse_rows_before_dense_ones_do_not_dominate(learner):
     Z, _ = stars()
     X = np.abs(Z) * [1e4, 1, 1, 1]
     y = np.digitize(np.abs(Z).sum(axis=1), [2, 3, 4.5]) + 1
@@ -273,7 +273,7 @@ def test_one_row_is_enough_to_learn_and_predict(learner):
 
 
 @walk([one for one in LINEAR if type(one)._merges])
-def test_merged_models_are_in_the_units_of_all_their_rows(learner):
+def test_merged_models_use_units_of_all_rows(learner):
     values = {"half_life": None, "average": False, "average_members": False}
     last = {name: value for name, value in values.items() if name in learner.get_params()}
     X, y = table()
@@ -295,7 +295,7 @@ def test_merged_models_are_in_the_units_of_all_their_rows(learner):
 
 
 @walk(LINEAR)
-def test_features_of_different_scales_are_warned_of_only_without_units(learner):
+def test_scale_warning_is_issued_only_without_standardised_rows(learner):
     X, y = table()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

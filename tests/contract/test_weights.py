@@ -75,7 +75,7 @@ def test_integer_weights_are_repeated_rows(learner, form):
 
 
 @walk([*BY_STEPS, *BY_DRAWS])
-def test_weights_of_one_change_nothing_and_of_none_leave_rows_out(learner):
+def test_weight_one_changes_nothing_and_weight_zero_omits_rows(learner):
     X, y = data()
     plain = clone(learner).fit(X, y)
     ones = clone(learner).fit(X, y, sample_weight=np.ones(len(y)))
@@ -153,7 +153,7 @@ def test_members_draw_by_the_weight_of_the_row():
     assert max(seen) <= 60
 
 
-def test_fractions_of_visits_are_made_up_for_over_the_passes():
+def test_fractional_visits_average_out_over_the_passes():
     X, y = data(40)
     weights = np.full(40, 1.25)
     model = rc.PRank(max_iter=200, random_state=0).fit(X, y, sample_weight=weights)
@@ -164,7 +164,7 @@ def test_fractions_of_visits_are_made_up_for_over_the_passes():
 
 
 @walk(EVERY)
-def test_classes_weigh_as_their_rows_would(learner):
+def test_class_weights_equal_the_same_row_weights(learner):
     X, y = data()
     by_class = {0: 2, 3: 3}
     rows = np.array([by_class.get(label, 1) for label in y], dtype=float)
@@ -265,7 +265,7 @@ def test_rows_of_weight_zero_have_no_effect(learner):
 @walk(EVERY)
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("by", ["sample_weight", "class_weight"])
-def test_scales_are_those_of_rows_with_weight(learner, method, by):
+def test_automatic_scales_ignore_rows_of_weight_zero(learner, method, by):
     """Automatic thresholds, intercepts, margins and gamma, as if other rows were not there."""
     X, y = data()
     there = y != 3 if by == "class_weight" else np.random.default_rng(5).random(y.size) < 0.7
@@ -287,7 +287,7 @@ def test_scales_are_those_of_rows_with_weight(learner, method, by):
 
 
 @pytest.mark.parametrize("variant", ["committee", "averaged"])
-def test_feature_scales_of_a_stream_are_those_of_rows_with_weight(variant):
+def test_feature_scales_of_a_stream_ignore_rows_of_weight_zero(variant):
     X, y = data(60)
     X = X * [1.0, 100.0, 1.0]
     there = np.random.default_rng(5).random(60) < 0.7
@@ -313,7 +313,7 @@ def test_balanced_classes_need_all_rows():
         rc.PRank(class_weight="balanced").partial_fit(np.eye(3), [1, 2, 3])
 
 
-def test_rare_ranks_gain_by_balance():
+def test_balanced_weights_improve_rare_ranks():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = np.digitize(X @ [1, 1] + rng.normal(size=2000), [2.5])  # one row in twenty
@@ -465,7 +465,7 @@ RANKERS = [
 
 
 @walk(RANKERS)
-def test_equal_weights_of_rankers_are_exactly_no_weights(learner):
+def test_equal_weights_of_rankers_equal_no_weights_exactly(learner):
     # They weigh pairs beside others of the query (or, when boosting, beside all).
     X, y = data(60)
     qid = np.arange(60) // 13
@@ -501,7 +501,7 @@ BALANCED = [
     [*product(BALANCED, ["labels", "pairs"]), (rc.BipartiteRankBoost(5), "labels")],
     ids=str,
 )
-def test_weights_of_queries_are_those_of_their_rows(learner, by):
+def test_query_weights_equal_the_same_weights_of_their_rows(learner, by):
     X, y = data(60)
     qid = np.arange(60) % 5  # in the order of first appearance, with rows apart
     pairs = [(i, i + 5) for i in range(55) if y[i] != y[i + 5]]

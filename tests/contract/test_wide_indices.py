@@ -45,7 +45,7 @@ LEARNERS = [
 
 
 @walk(LEARNERS)
-def test_models_and_scores_are_those_of_narrow_indices(learner):
+def test_wide_indices_give_the_same_models_and_scores(learner):
     structured = isinstance(learner, StructuredPerceptron)
     given = {"Y": Y} if structured else data_for(learner, Y, QID)
     queries = {"qid": QID} if getattr(learner, "combine", "") == "rank" else {}
@@ -98,7 +98,7 @@ WHICH = [slice(0, 0), slice(0, 5), slice(3, 7), slice(2, N), np.array([4, 4, 0, 
 
 
 @pytest.mark.parametrize("which", WHICH, ids=str)
-def test_some_rows_are_those_of_scipy(which):
+def test_selected_rows_equal_those_of_scipy(which):
     X = sp.csr_array(DENSE)
     X.data[X.indptr[3] : X.indptr[4]] = 0  # stored zeros stay
     for given in (X, DENSE):
@@ -108,7 +108,7 @@ def test_some_rows_are_those_of_scipy(which):
     assert some_rows(as_rows(X), which).nnz == X[which].nnz
 
 
-def test_some_rows_take_no_memory_for_the_others():
+def test_selecting_rows_allocates_memory_for_these_alone():
     rows = as_rows(sp.csr_array((10**6, 3)))
     for which in (slice(10, 20), np.arange(10, 20)):
         tracemalloc.start()

@@ -155,7 +155,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_scores_ranks_and_probabilities_are_pythons(score, name, tmp_path):
+def test_scores_ranks_and_probabilities_equal_those_of_python(score, name, tmp_path):
     model = MODELS[name]()
     rc.save(model, tmp_path / "m")
     done = call(*score, tmp_path / "m", input=svmlight(ROWS), encoding="utf-8")
@@ -178,7 +178,7 @@ def test_scores_ranks_and_probabilities_are_pythons(score, name, tmp_path):
         assert table == []
 
 
-def test_errors_have_the_words_of_the_library(score, tmp_path):
+def test_programs_print_the_errors_of_the_library(score, tmp_path):
     (tmp_path / "m").write_bytes(b"hello")
     done = call(*score, tmp_path / "m", input=svmlight(ROWS))
     assert (done.returncode, done.stdout) == (1, "")

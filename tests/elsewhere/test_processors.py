@@ -227,7 +227,7 @@ def answer_as_python(command, cases, **options):
 
 
 @pytest.mark.parametrize("machine", of(SYSTEMS), indirect=True)
-def test_every_form_answers_as_in_python(machine, cases, tmp_path):
+def test_every_form_predicts_as_in_python(machine, cases, tmp_path):
     sources = HERE / "answers.c", INCLUDE / "librankcore.c"
     program = machine.build(tmp_path / "answers", *sources)
     environment = {**os.environ, "WINEPREFIX": str(tmp_path / "wine"), "WINEDEBUG": "-all"}
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
 """
 
 
-def test_a_closed_model_leaves_nothing(machine, tmp_path):
+def test_closed_model_frees_all_memory(machine, tmp_path):
     """A big-endian machine copies numbers when it opens a file, and gives them back."""
     (tmp_path / "main.c").write_text(OPENED_OFTEN)
     rc.save(rc.RankSVM().fit(np.eye(2, 200_000), [1, 2], qid=[1, 1]), tmp_path / "m")

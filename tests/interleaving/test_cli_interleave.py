@@ -39,7 +39,7 @@ def table(text):
 @pytest.mark.parametrize(
     ("name", "method"), [("team_draft", TeamDraft()), ("probabilistic", Probabilistic())]
 )
-def test_lists_are_those_of_python(runs, name, method):
+def test_command_prints_the_lists_of_the_functions(runs, name, method):
     result = run(
         "interleave", *runs, "--method", name, "--length", 2, "--impressions", 3, "--seed", 5
     )
@@ -66,7 +66,7 @@ def test_ties_are_in_the_order_of_trec_eval(tmp_path):
     assert [row["document"] for row in rows] == ["d2", "d1"]
 
 
-def test_results_of_a_log_are_those_of_python(tmp_path):
+def test_command_prints_the_results_of_the_functions(tmp_path):
     rng = np.random.default_rng(0)
     preferences, lines = [], ["query,impression,ranker,clicked,day\n"]
     for i in range(1500):

@@ -71,7 +71,7 @@ def answers(number):
 
 
 @pytest.mark.parametrize("number", range(len(METHODS)), ids=map(repr, METHODS))
-def test_lists_and_credits_are_pythons(probe, number):
+def test_lists_and_credits_equal_those_of_python(probe, number):
     method, made = METHODS[number], 0
     code = [TeamDraft, Balanced, Probabilistic, Optimized].index(type(method))
     for rankings, seed, expected, clicks, credits in answers(number):
@@ -123,7 +123,7 @@ def test_credit_rejects_too_many_rankings(probe, code, number):
     assert np.isnan(credit).all()
 
 
-def test_draws_of_a_plan_are_pythons(probe):
+def test_draws_of_a_plan_equal_those_of_python(probe):
     plan = Optimized().plan([[1, 2, 3, 4], [3, 1, 5, 2]])
     cumulative = np.cumsum(plan.probabilities)
     for seed in range(200):
@@ -147,7 +147,7 @@ def test_numbers_out_of_range_are_rejected(probe):
                 assert found == -1
 
 
-def test_header_needs_no_python_and_touches_nothing_else(tmp_path):
+def test_header_needs_no_python_and_writes_to_no_other_memory(tmp_path):
     done = run("cc", *C99, "-M", f"-I{rc.get_include()}", SOURCES / "interleave_probe.c")
     assert done.returncode == 0, done.stderr
     assert "rankcore_random.h" in done.stdout

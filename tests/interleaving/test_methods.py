@@ -73,7 +73,7 @@ def close(found, expected, n):
 
 @given(rankings_of(), st.integers(1, 12), SEEDS)
 @settings(max_examples=examples(200))
-def test_team_draft_is_the_plain_form(rankings, length, seed):
+def test_team_draft_equals_the_plain_form(rankings, length, seed):
     found = TeamDraft().interleave(rankings, length=length, seed=seed)
     assert (found.documents, found.owners.tolist()) == plain.team_draft(rankings, length, seed)
     assert [*found.rankings] == rankings
@@ -81,7 +81,7 @@ def test_team_draft_is_the_plain_form(rankings, length, seed):
 
 @given(rankings_of(most=2), st.integers(1, 12), SEEDS)
 @settings(max_examples=examples(100))
-def test_balanced_is_the_plain_form(rankings, length, seed):
+def test_balanced_equals_the_plain_form(rankings, length, seed):
     found = Balanced().interleave(rankings, length=length, seed=seed)
     assert (found.documents, found.owners.tolist()) == plain.balanced(rankings, length, seed)
     clicks = np.random.default_rng(seed).integers(0, 2, len(found.documents))
@@ -91,14 +91,14 @@ def test_balanced_is_the_plain_form(rankings, length, seed):
 
 @given(rankings_of(), st.integers(1, 12), SEEDS, st.sampled_from([0, 1, 3, 0.5, 2.25]))
 @settings(max_examples=examples(200))
-def test_probabilistic_is_the_plain_form(rankings, length, seed, tau):
+def test_probabilistic_equals_the_plain_form(rankings, length, seed, tau):
     found = Probabilistic(tau).interleave(rankings, length=length, seed=seed)
     expected = plain.probabilistic(rankings, length, seed, tau)
     assert (found.documents, found.owners.tolist()) == expected
 
 
 @pytest.mark.parametrize("tau", [0, 1, 3])
-def test_long_probabilistic_lists_are_the_plain_form(tau):
+def test_long_probabilistic_lists_equal_the_plain_form(tau):
     """Of the same documents, of others, and of some of each."""
     rng = np.random.default_rng(tau)
     rankings = [rng.permutation(160)[:n].tolist() for n in (150, 97, 128)]
@@ -196,7 +196,7 @@ def test_a_biased_plan_warns():
 
 @given(rankings_of(), SEEDS)
 @settings(max_examples=examples(60))
-def test_credit_by_places_is_that_of_each_click(rankings, seed):
+def test_credit_is_the_sum_over_clicks(rankings, seed):
     found = TeamDraft().interleave(rankings, length=4, seed=seed)
     clicks = np.random.default_rng(seed).integers(0, 2, len(found.documents))
     for kind in ["inverse", "negative"]:
@@ -218,7 +218,7 @@ def test_many_lists_are_sampled():
     assert again.probabilities.tolist() == plan.probabilities.tolist()
 
 
-def test_sampled_lists_are_those_of_one_draw():
+def test_sampling_in_blocks_equals_one_draw():
     """Lists are drawn in blocks, which must not change them, in memory beside their own."""
     generator = np.random.default_rng(0)
     rankings = [generator.permutation(1000).tolist() for _ in range(2)]
@@ -286,7 +286,7 @@ def test_sampled_lists_are_the_possible_ones(method, rankings, length, possible)
     assert frequencies(method, rankings, 1000, length).keys() == possible
 
 
-def test_teams_of_the_first_documents():
+def test_team_draft_assigns_the_first_documents():
     for rankings in (TWO, APART):
         for seed in range(20):
             found = TeamDraft().interleave(rankings, seed=seed)
@@ -302,7 +302,7 @@ def test_team_draft_has_four_outcomes():
     assert len(found) == 4
 
 
-def test_balanced_lists_are_alike():
+def test_balanced_lists_begin_with_either_ranking_equally_often():
     assert close(frequencies("balanced", TWO, 10_000), {(1, 2): 0.5, (2, 1): 0.5}, 10_000)
 
 
@@ -315,7 +315,7 @@ def test_balanced_lists_are_alike():
         ([[0, 1], [1, 2]], {0: 0.4444444, 1: 0.5, 2: 0.0555556}),
     ],
 )
-def test_first_documents_of_probabilistic_lists(rankings, expected):
+def test_probabilistic_lists_start_with_the_published_probabilities(rankings, expected):
     n = 200_000
     found = Counter()
     for documents, share in frequencies("probabilistic", rankings, n, 1).items():
@@ -343,7 +343,7 @@ def test_each_ranker_is_drawn_as_often():
     assert close(shares, dict.fromkeys(range(3), 1 / 3), n)
 
 
-def test_probabilities_of_assignments():
+def test_assignments_have_the_published_probabilities():
     # Of the list 1 2 from 1 2 and 2 3: only the first ranker has document 1.
     first = 1 / (1 + 1 / 8)
     exact = {(0, 0): first, (0, 1): first * first, (1, 0): 0, (1, 1): 0}
@@ -358,7 +358,7 @@ def test_probabilities_of_assignments():
         ([[1, 2], [2, 1], [2, 3]], [1, 2], [1, 1], [0, 1, 2]),
     ],
 )
-def test_winners_of_probabilistic_lists(rankings, shown, clicks, order):
+def test_probabilistic_lists_have_the_published_winners(rankings, shown, clicks, order):
     one = Interleaved(shown, np.full(len(shown), -1, np.int32), tuple(rankings))
     credit = Probabilistic().credit(one, clicks)
     assert np.argsort(-credit).tolist() == order
@@ -399,7 +399,7 @@ def test_credits_name_the_winner(method, shown, owners, winners):
     assert {clicks: winner(method.credit(one, clicks)) for clicks in winners} == winners
 
 
-def test_probabilities_of_optimised_lists():
+def test_optimised_lists_have_the_published_probabilities():
     plan = Optimized().plan(TWO)
     found = {tuple(one): p for one, p in zip(plan.lists, plan.probabilities, strict=True)}
     # The only solution of three equations: 3/7, 13/35 and 1/5.

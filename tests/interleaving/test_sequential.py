@@ -18,7 +18,7 @@ PREFERENCES = st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0]), min_size=0
 
 @given(PREFERENCES)
 @settings(max_examples=examples(50))
-def test_p_values_are_those_of_the_plain_wealth(preferences):
+def test_p_values_follow_from_the_plain_wealth(preferences):
     found = sequential_test(preferences, looks=range(len(preferences) + 1))
     least = 1.0
     for n, p in enumerate(found.p_value):

@@ -69,7 +69,7 @@ CASES += [("team_draft", THREE), ("probabilistic", THREE)]
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("method", "rankings"), CASES)
-def test_clicks_at_random_prefer_none(method, rankings):
+def test_random_clicks_prefer_no_ranker(method, rankings):
     credit = simulated(method, rankings, 5, by_document=False)
     for r in range(1, len(rankings)):
         assert abs(standard_errors(credit[:, r] - credit[:, 0])) <= 3

@@ -21,7 +21,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class _Reader:
-    """Lock that a thread holds while it reads, and the depth of its calls."""
+    """A reading thread's lock, and the depth of its nested calls."""
 
     def __init__(self) -> None:
         self.lock, self.depth = threading.RLock(), 0
@@ -129,7 +129,7 @@ def consistent_read(method: Method) -> Method:
 
 
 def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
-    """Call a function while an estimator does not change; ``what`` names the call in errors."""
+    """Call a function while no thread changes an estimator; ``what`` names the call in errors."""
     me = _lock_of(estimator).reader(what)
     with me.lock:
         me.depth += 1
@@ -140,7 +140,7 @@ def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
 
 
 def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:
-    """Replace all attributes of an estimator at once, within a method that learns as well."""
+    """Replace all attributes of an estimator at once, also within a method that learns."""
 
     def replace() -> None:
         estimator.__dict__ = attributes
@@ -169,7 +169,7 @@ class uninterrupted:
                 signal.signal(signal.SIGINT, self)
 
     def __call__(self, number: int, frame: Any) -> None:
-        """Count a signal."""
+        """Count a Ctrl-C that is delayed."""
         self._interrupts += 1
 
     def __exit__(self, *_: object) -> None:

@@ -45,7 +45,7 @@ def sets_of_ranks(probabilities: Floats, bound: float, labels: NDArray[Any]) -> 
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:
-    """Bound a further, exchangeable score with at least the given probability.
+    """Return a bound that a further, exchangeable score meets with at least this probability.
 
     The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005), and
     0, the score of the most probable rank, if no coverage is required.

@@ -126,7 +126,7 @@ def is_additive(scoring: Scoring, of_columns: NDArray[np.int64]) -> bool:
 
 
 def cuts_of(scoring: Scoring, column: int) -> Floats:
-    """Return the thresholds of a column in stumps or trees; none for weights."""
+    """Return the thresholds of a feature in stumps or trees; none for a linear score."""
     arrays = scoring.arrays
     if scoring.form == "stumps":
         first, last = arrays["offsets"][column : column + 2]
@@ -285,7 +285,7 @@ def stored_values(rows: Rows) -> Floats:
 
 
 def _with_stored(rows: Rows, values: Floats) -> Any:
-    """Return rows with other stored values; a matrix keeps its format."""
+    """Return rows with their stored values replaced, in the same matrix format."""
     if rows.columns is None:
         return values.reshape(rows.n_rows, rows.n_features)
     shape = rows.n_rows, rows.n_features
@@ -421,7 +421,7 @@ def _of_trees(
 
 
 def _summed_trees(scoring: Scoring, output: int | None) -> tuple[Scoring, float]:
-    """Return the trees and the constant of the sum of task scores up to a rank, by default all.
+    """Return the trees and the constant of the cumulative score of a rank, by default the highest.
 
     This is the log-odds of the rank against the lowest one. The trees of tasks differ in the values
     of their leaves only.

@@ -1,4 +1,4 @@
-"""Declarations of learners, for tests, exporters and guides that concern all of them."""
+"""Declarations of learners, from which tests, exporters and guides list all of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def declaration_of(kind: type) -> Declaration | None:
 
 
 def hide_private_bases(kind: type) -> None:
-    """Let Python's errors name methods of private base classes without the class, as "fit()"."""
+    """Hide the names of private base classes in Python's errors about their methods."""
     for base in kind.__mro__:
         if base.__module__.startswith("rankcore.") and declaration_of(base) is None:
             for name, member in vars(base).items():

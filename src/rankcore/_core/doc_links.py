@@ -18,6 +18,6 @@ def documentation_url() -> str:
 
 @property  # type: ignore[misc]
 def guide_link(estimator: object) -> str:
-    """Link of an estimator's HTML form: its class has it as ``_doc_link_template``."""
+    """The guide's URL, which scikit-learn's HTML form reads by ``_doc_link_template``."""
     url, declared = documentation_url(), declaration_of(type(estimator))
     return f"{url}/{declared.guide}.html" if url and declared else ""

@@ -1,4 +1,4 @@
-"""Checks for equal rows, which no model of them can tell apart."""
+"""Checks for rows that are all equal, from which no model can learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EQUAL_WITHIN_QUERIES = (
 
 
 class EqualRows:
-    """Check whether all rows of some windows are equal, which a few rows usually decide."""
+    """Check whether all rows are equal, window by window; a few rows usually decide."""
 
     def __init__(self) -> None:
         self._n_rows, self._equal = 0, True

@@ -216,7 +216,7 @@ class ExplainedModel:
         return any(not hasattr(one, "n_features_in_") for one in self.front[:1])
 
     def with_values(self, x: Any, values: Mapping[int, Any]) -> Any:
-        """Return copies of a row with other values in some columns of the input, all equally many.
+        """Return copies of a row, the i-th with the i-th of the new values of each column.
 
         Labels are given by name.
         """
@@ -245,7 +245,7 @@ class ExplainedModel:
         return encode(predicted, self.learner.ranks_).astype(np.int64)
 
     def unscaled(self, columns: Floats) -> Floats:
-        """Return the columns of the learner in the units of the input; NaN where these differ."""
+        """Convert exact columns of the learner to units of the input; other columns are NaN."""
         if not self.front:
             return columns
         n = getattr(self.front[0], "n_features_in_", 1)
@@ -289,6 +289,6 @@ class ExplainedModel:
         return self.of_rows(self.rows(X), behind, output)
 
     def of_rows(self, rows: Rows, background: Rows | None, output: Any) -> tuple[Floats, float]:
-        """Return what `dense` returns, for rows that are preprocessed."""
+        """Implement `dense` for preprocessed rows."""
         values, base = self.learner._contributed(rows, background, output, self.of_columns)
         return (values if isinstance(values, np.ndarray) else values.toarray()), base

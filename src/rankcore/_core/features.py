@@ -1,4 +1,4 @@
-"""Features of a model in its input: raw columns and words, and the encoded columns of each.
+"""Features as users know them, columns of the input or words, and their encoded columns.
 
 Every column of a learner behind preprocessing steps comes from one column of the model's input, its
 `Origin`. All columns of one origin are one feature.
@@ -25,7 +25,7 @@ PRESENCE = ["absent", "present"]
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where a column after some steps comes from.
+    """The column or word of the input that a preprocessed column is computed from.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Feature(Origin):
-    """A feature that is explained: a column of the input, or a word of its texts.
+    """A feature to explain: a column of the input, or a word of its texts.
 
     ``columns`` are those of the learner that come from it.
     """
@@ -114,7 +114,7 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
 
 
 def _feature(name: str, origins: Sequence[Origin], columns: list[int]) -> Feature:
-    """Return the feature of some columns of one origin."""
+    """Make a feature of the encoded columns that have one origin."""
     first = origins[0]
     labels = next((one.labels for one in origins if one.labels is not None), None)
     exact = len(columns) == 1 and first.exact
@@ -223,7 +223,7 @@ def _imputed(step: Any, n: int) -> list[int]:
 
 
 def _chosen(step: Any, columns: Any) -> list[int]:
-    """Return the numbers of the columns of a part of a ColumnTransformer."""
+    """Return the numbers of the columns that a part of a ColumnTransformer reads."""
     names = [*getattr(step, "feature_names_in_", [])]
     if isinstance(columns, str):
         return [names.index(columns)]
@@ -239,7 +239,7 @@ def _chosen(step: Any, columns: Any) -> list[int]:
 
 
 def _widths(step: Any, n: int) -> list[int] | None:
-    """Return how many columns a step makes of each column; None if it mixes columns."""
+    """Return the number of columns that a step makes of each column; None if it mixes columns."""
     from sklearn.preprocessing import (
         FunctionTransformer,
         KBinsDiscretizer,
@@ -276,7 +276,7 @@ def _has_inverse(step: Any) -> bool:
 
 
 def unscaled(front: Sequence[Any], values: Floats, n: int) -> Floats:
-    """Convert columns after steps to numbers of the input, shape (n_rows, n).
+    """Undo the steps: convert preprocessed columns to numbers of the input, shape (n_rows, n).
 
     NaN where an input has no exact column.
     """

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 def file_target(path: str | os.PathLike[str]) -> Path:
-    """Resolve the links of a path to be written; raise unless it can be a file."""
+    """Return the path of a file to write, links resolved; raise if it cannot be a file."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

@@ -20,6 +20,6 @@ def keep_names(estimator: Any, X: Any) -> None:
 
 
 def check_fitted(model: Any) -> None:
-    """Raise NotFittedError unless a learner has a state: as scikit-learn's check."""
+    """Raise scikit-learn's NotFittedError unless a learner is fitted."""
     if "_state" not in vars(model):
         check_is_fitted(model)

@@ -52,7 +52,7 @@ class Frame(ABC):
 
     @abstractmethod
     def kind(self, j: int) -> Kind:
-        """Return what a column holds."""
+        """Return the kind of the values in a column."""
 
     @abstractmethod
     def values(self, j: int) -> NDArray[Any]:
@@ -87,7 +87,7 @@ class Frame(ABC):
 
     @abstractmethod
     def codes(self, j: int, places: Mapping[Any, int]) -> NDArray[np.float32]:
-        """Return the place of the value in each row; -1 if it is missing or has none."""
+        """Return the place of each row's value in ``places``; -1 for missing and other values."""
 
     def whole(self) -> Any:
         """Return all columns as one matrix if the library has a faster way, else None."""
@@ -309,14 +309,14 @@ def _dictionary(column: Any) -> list[Any]:
 
 
 def _present(values: list[Any]) -> list[Any]:
-    """Return values without nulls, which are missing as codes of nulls are."""
+    """Return the values that are not null."""
     return [value for value in values if value is not None]
 
 
 def _coded(
     codes: NDArray[Any], values: Sequence[Any], places: Mapping[Any, int]
 ) -> NDArray[np.float32]:
-    """Replace codes, -1 if missing, by the places of their values."""
+    """Replace codes, -1 if missing, by the place of each code's value in ``places``, else -1."""
     table = np.full(len(values) + 1, -1, dtype=np.float32)  # the last is that of -1
     table[:-1] = [places.get(one, -1) for one in values]
     return table[codes]
@@ -345,7 +345,7 @@ def names_of(X: Any) -> list[Any] | None:
 
 
 def _belongs(value: Any, library: str, name: str) -> bool:
-    """Return whether a value is of a class of a library, which is not imported for it."""
+    """Return whether a value has a class of a library, without importing the library."""
     kind = getattr(sys.modules.get(library), name, None)
     return kind is not None and isinstance(value, kind)
 
@@ -356,7 +356,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def remedy_for(X: Any, name: str) -> str:
-    """Return how to make a frame of an object of these libraries; empty for all other objects."""
+    """Return how to convert a lazy frame, series or the like to a frame; empty for others."""
     if is_lazy(X):
         return f"read its rows by {name}.collect()"
     if hasattr(X, "to_frame") and not is_frame(X):

@@ -1,4 +1,4 @@
-"""Ids and labels as given: arrays that do not change them, and integer codes."""
+"""Ids and labels: arrays that keep their values, and integer codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INEXACT = 2.0**53
 
 
 def unboxed(values: Any) -> Any:
-    """Return the list of an array of objects, and other values as they are."""
+    """Convert an array of objects to a list; return other values as they are."""
     if isinstance(values, Sequence):
         return values
     values = plain_column(values)
@@ -65,7 +65,7 @@ def unchanged(values: Any, name: str) -> NDArray[Any]:
 
 
 def joined(columns: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
-    """Join columns, of which NumPy would convert the values if their types differ."""
+    """Concatenate columns; values of different types are not converted."""
     if len({column.dtype.kind for column in columns}) == 1:
         return np.concatenate(columns)
     return unchanged([value for column in columns for value in column.tolist()], name)
@@ -205,7 +205,7 @@ def as_names(names: Iterable[Name], name: str) -> list[Name]:
 def numbered(
     qid: ArrayLike, docid: ArrayLike
 ) -> tuple[dict[str, Codes], NDArray[np.int32], NDArray[np.int32]]:
-    """Assign numbers to queries and documents; return both codes, and the numbers of each row."""
+    """Assign numbers to queries and documents; return the codes of both, and numbers by row."""
     codes = {"query": Codes("query"), "document": Codes("document")}
     query = codes["query"].number(id_list(qid, "qid"))
     document = codes["document"].number(id_list(docid, "docid"))

@@ -279,7 +279,7 @@ def _checked_csr(
 
 
 def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
-    """Return whether kernels can read a CSR matrix in place, int32 starts apart."""
+    """Return whether kernels can read a CSR matrix in place, perhaps except int32 ``indptr``."""
     return (
         type(data) is type(indices) is type(indptr) is np.ndarray
         and data.dtype in KERNEL_FLOATS

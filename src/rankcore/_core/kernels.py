@@ -51,7 +51,7 @@ def gamma_of_variance(gamma: float | str, n_features: int, variance: float) -> f
 def csr_in_place(
     data: NDArray[Any], columns: NDArray[np.int32], starts: NDArray[np.int64], n_features: int
 ) -> Any:
-    """Return a CSR array of its parts, without copies except of ``starts``.
+    """Make a CSR array of its parts, of which only ``starts`` may be copied.
 
     SciPy's constructor converts columns and starts to the wider type, which would copy all columns.
     Older versions of scikit-learn require the same type for both.

@@ -263,7 +263,7 @@ def check_words(classes: Any, name: str = "classes") -> NDArray[Any]:
 
 
 def are_words(y: Any) -> bool:
-    """Return whether some labels are strings."""
+    """Return whether labels are strings."""
     if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
         return False
     labels = np.asarray(plain_column(y))

@@ -292,7 +292,7 @@ def check_n_features(n_features: Any) -> int:
 
 
 def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Return zeros of any shape without memory, which declare the form of an array."""
+    """Return a placeholder for an array of this shape, which takes no memory."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 

@@ -98,7 +98,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int], remedy: str = "")
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Scale weights, whose ratios matter, to a maximum of about 1.
+    """Scale weights to a maximum of about 1; only their ratios matter.
 
     With ``groups``, group numbers, each group is scaled separately. Weights are multiplied by a
     power of two, which is exact except for weights below 1e-300 of the maximum. Only 0 becomes 0,

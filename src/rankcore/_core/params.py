@@ -44,7 +44,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Interval(Constraint):
-    """A number of an interval, whose ends are open where they are None."""
+    """A number in an interval; an end of None is unbounded."""
 
     low: float | None = None
     high: float | None = None
@@ -77,7 +77,7 @@ class Interval(Constraint):
 
 
 class Real(Interval):
-    """A float64 of an interval: ``Real(0, 1, closed="right")`` is a number in (0, 1]."""
+    """A float64 in an interval: ``Real(0, 1, closed="right")`` is a number in (0, 1]."""
 
     def accepts(self, value: Any) -> bool:
         if not self.accepts_type(value):
@@ -89,7 +89,7 @@ class Real(Interval):
 
 
 class Integer(Interval):
-    """An integer of an interval: ``Integer(1)`` is an integer >= 1."""
+    """An integer in an interval: ``Integer(1)`` is an integer >= 1."""
 
     type_ = numbers.Integral
     noun = "an integer"
@@ -290,12 +290,12 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
 
 
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> None:
-    """Raise unless a value is an integer of a closed interval."""
+    """Raise unless a value is an integer in a closed interval."""
     Integer(low, high).check(value, name)
 
 
 def check_real(value: Any, name: str, low: float, high: float | None = None) -> None:
-    """Raise unless a value is a number of a closed interval."""
+    """Raise unless a value is a number in a closed interval."""
     Real(low, high).check(value, name)
 
 
@@ -339,7 +339,7 @@ _ELSEWHERE = {
 
 
 def nearest_parameter(name: str, accepted: Iterable[str]) -> str | None:
-    """Return the parameter that a name means: its synonym, else the one most similar, or None."""
+    """Return the synonym of an unknown parameter, else the most similar parameter, or None."""
     by_letters = {parameter.lower(): parameter for parameter in accepted}
     for parameter, elsewhere in _ELSEWHERE.items():
         if name in elsewhere.split() and parameter in by_letters:
@@ -349,7 +349,7 @@ def nearest_parameter(name: str, accepted: Iterable[str]) -> str | None:
 
 
 def unknown_parameter(learner: type, params: Iterable[str]) -> str | None:
-    """Describe the first name that is not a parameter of a learner, with a hint; None without."""
+    """Describe the first unknown parameter of a learner, with a hint; None if all are known."""
     signed = signature(learner.__init__).parameters  # type: ignore[misc]
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in signed.values()):
         return None  # a subclass that passes names on

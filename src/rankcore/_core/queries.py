@@ -99,7 +99,7 @@ def kind_of_ids(ids: NDArray[Any]) -> str:
 def _regroup(
     heads_of: NDArray[Any], first: NDArray[Any], number: NDArray[Any], starts: NDArray[Any], n: int
 ) -> Queries:
-    """Group runs of rows: runs of one query have the same ``number``, with first run ``first``."""
+    """Group runs of rows by the ``number`` of their query; ``first`` is each query's first run."""
     appearance = np.argsort(first, kind="stable")
     place = np.empty_like(appearance)
     place[appearance] = np.arange(appearance.size)
@@ -211,7 +211,7 @@ def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tup
 
 
 def has_column(frame: Frame, name: str) -> bool:
-    """Return whether a frame has a column of this name; others may have names of any type."""
+    """Return whether a frame has a column of this name; frames may have names of any type."""
     return any(isinstance(one, str) and one == name for one in frame.names)
 
 
@@ -233,7 +233,7 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
 
 
 def warn_without_qid() -> None:
-    """Warn of a fit without queries: it compares documents of different queries, if there are."""
+    """Warn of a fit without qid, which compares documents of different queries."""
     # The message has no numbers of these rows, so that a search with many fits warns once.
     warn(
         "fit found no qid and compares all rows with each other, as one query. Pass "

@@ -38,7 +38,7 @@ def sizes_differ(sizes: Floats) -> bool:
 
 
 def rows_differ(rows: Rows) -> bool:
-    """Return `sizes_differ` for the features of rows, usually decided by a few rows."""
+    """Return whether magnitudes of features differ by orders; a few rows usually decide."""
     found = np.zeros(rows.n_features, dtype=np.uint8)
     return not most_reach(rows, rows.largest / ORDERS, found)
 

@@ -36,12 +36,12 @@ class Units:
 
     @classmethod
     def of_rows(cls, array: Floats) -> Self:
-        """Return the units that an array of shape (2, n_features) holds: centers, deviations."""
+        """Make units of an array of shape (2, n_features): centers and deviations."""
         return cls(center=array[0], deviation=array[1])
 
     @property
     def are_raw(self) -> bool:
-        """Whether they leave rows as they are."""
+        """Whether these units leave rows as they are."""
         return not self.center.any() and bool((self.deviation == 1).all())
 
     def standardize(self, rows: Rows, order: NDArray[np.int32] | None = None) -> Floats:
@@ -124,7 +124,7 @@ class Moments:
         return self
 
     def copy(self) -> Moments:
-        """Return a copy that does not change."""
+        """Return an independent copy."""
         return Moments(self.columns.shape[1], self.columns.copy(), self.totals.copy())
 
     def means(self) -> Floats:
@@ -148,7 +148,7 @@ class Moments:
         return float(self.totals[1]) or 1.0
 
     def constant(self) -> NDArray[np.bool_]:
-        """Return whether the values of each column are equal, but for rounding errors."""
+        """Return whether the values of each column are equal, apart from rounding errors."""
         return _constant(self.means(), np.sqrt(self.variances()))
 
     def units(self, centered: bool = True) -> Units:

@@ -25,7 +25,7 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 @dataclass(kw_only=True)
 class LearnerState:
-    """State that every learner saves and continues from."""
+    """State that all learners have, which files store and later fits continue."""
 
     # Parameters that are built into the arrays; they must not change while learning continues.
     settings: dict[str, Any]
@@ -48,13 +48,13 @@ class LearnerState:
                 )
 
     def stream(self, statistics: Sequence[Any]) -> None:
-        """Open a pass with these statistics, unless one of `partial_fit` continues."""
+        """Open a pass with these statistics, unless a stream of `partial_fit` has one open."""
         if not self.streaming:
             self.log.append(list(statistics))
             self.streaming = True
 
     def history(self, names: Sequence[str]) -> dict[str, list[Any]]:
-        """Return the log by column, with measures."""
+        """Return the log and the held-out measures as lists by name."""
         columns = zip(*self.log, strict=True) if self.log else [()] * len(names)
         logged = {name: list(column) for name, column in zip(names, columns, strict=True)}
         return logged | {name: list(values) for name, values in self.validation.items()}

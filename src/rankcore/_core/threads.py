@@ -23,7 +23,7 @@ def n_threads(n_jobs: Any) -> int:
 
 
 class Threads:
-    """Threads for the short steps of a computation; the calling thread is the first of them.
+    """Threads for the short steps of a computation, of which the calling thread is the first.
 
     Functions release the GIL for a few milliseconds.
     """

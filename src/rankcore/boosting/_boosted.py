@@ -196,7 +196,7 @@ def wrong_settings(model: Any, settings: Any) -> ValueError:
 
 
 def staged_scores(model: Any, X: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the number of rounds and the scores after each, which the next one changes."""
+    """Yield the number of rounds and the scores after each, which the next round overwrites."""
     check_is_fitted(model)
     rows, weak = model._more_rows(X), model._state.model
     scores = weak.zeros(rows.n_rows)

@@ -61,11 +61,11 @@ class Units(NamedTuple):
     power: float  # gradients are ``scale * power`` units
 
     def min_hessian(self, params: GrowthParams) -> float:
-        """Return the minimum hessian of a leaf."""
+        """Return the minimum hessian of a leaf in these units."""
         return max(params.min_hessian * self.scale, 1.0)
 
     def l2(self, params: GrowthParams) -> float:
-        """Return ``l2_leaf``."""
+        """Return the penalty ``l2_leaf`` in these units."""
         return params.l2_leaf * self.scale
 
 
@@ -157,7 +157,7 @@ class Leaf:
         return self.gain > MIN_GAIN * self.units.power**2 * splitting.hessian(self.packed)
 
     def try_others(self) -> bool:
-        """Turn to the features that were not drawn if no drawn one splits the root.
+        """Try the features that were not drawn if no drawn feature splits the root.
 
         Return whether it did. Other leaves stay leaves: their gain would no longer be bounded by
         that of the drawn features, before rows are counted.
@@ -175,7 +175,7 @@ class Leaf:
     def divide(
         self, params: GrowthParams, nodes: tuple[int, int], n_left: int
     ) -> tuple[Leaf, Leaf]:
-        """Return the children of the split, with bounds by which the tree is monotone."""
+        """Return the children of the split, with bounds on values that keep the tree monotone."""
         sums = (self.packed - self.split.packed) & BITS_64, self.split.packed
         left, right = (
             Leaf(

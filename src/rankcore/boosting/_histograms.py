@@ -116,13 +116,13 @@ class Features:
         return cls(numbers, block, n_sums, None if usable is None or usable.all() else usable)
 
     def allowed(self, mask: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
-        """Return the mask of these features that may split; ``mask`` is of all."""
+        """Select these features from a mask of all; exclude those that cannot split."""
         masks = [self.usable, None if mask is None else mask[self.numbers]]
         known = [one for one in masks if one is not None]
         return np.logical_and.reduce(known).astype(np.uint8) if known else None
 
     def empty_histogram(self) -> NDArray[np.uint64]:
-        """Return room for a histogram."""
+        """Return an array for a histogram, not initialised."""
         return self.spare.pop() if self.spare else np.empty(self.n_sums, dtype=np.uint64)
 
     def best(self, candidates: NDArray[np.void]) -> Split:
@@ -281,7 +281,7 @@ class MemoryHistograms:
         held.candidates[number] = candidates
 
     def _choose(self, leaf: Leaf) -> None:
-        """Set the best split of a leaf, of the root by features that were not drawn if need be."""
+        """Set the best split of a leaf; for the root also try features that were not drawn."""
         self._take_best(leaf)
         if leaf.try_others():
             mask = leaf.allowed()

@@ -32,10 +32,10 @@ class Objective(Protocol):
         """Add to the scores of each row the values of its leaf."""
 
     def totals(self) -> Floats:
-        """Return sums that gradients are normalised by, and those of the loss."""
+        """Return the sums that normalise gradients, and those of the loss."""
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
-        """Return minus the first, and the second derivative of each row's loss.
+        """Return the negated gradient and the hessian of each row's loss.
 
         They are normalised by the ``totals`` of all parts. ``draw`` seeds random directions.
         """
@@ -47,7 +47,7 @@ class Objective(Protocol):
 
 
 class QueryPairs:
-    """Pairs of whole queries; the totals are the sum of their weights, and by a measure.
+    """Pairs of whole queries.
 
     Sums by leaf are those of gradients and hessians of drawn rows, (2, n_leaves), of the gradients
     of all rows, (n_leaves,), and the weights of the pairs between leaves, (n_leaves, n_leaves).
@@ -68,7 +68,7 @@ class QueryPairs:
 
     @classmethod
     def of(cls, pairing: Pairing, balanced: bool, pair_weight: Any, scores: Floats) -> Self:
-        """Weigh pairs at the scores of their documents."""
+        """Weigh pairs by the scores of their documents."""
         steps, _ = steps_of(pairing, balanced)
         weights: LabelWeights | ListedWeights
         if pairing.listed_pairs is None:
@@ -126,7 +126,7 @@ class QueryPairs:
         return tuple(self._fraction * one for one in (sums, gradients, between))
 
     def measure(self, fires: NDArray[np.uint8]) -> Floats:
-        """Return the weights that a stump orders correctly, wrongly, and where it fires on both."""
+        """Return the weights of pairs ordered rightly, wrongly, and of those that fire on both."""
         return self._mass * np.array(self._weights.measure(fires))
 
 
@@ -172,7 +172,7 @@ class LabelPairs:
         return np.array(found[:2]), np.array(found[2:])
 
     def measure(self, fires: NDArray[np.uint8]) -> Floats:
-        """Return the sums of factors by label: of rows where a stump does not fire, and fires."""
+        """Sum the factors by label: of rows where a stump does not fire, and where it does."""
         return np.concatenate([self._by_label(fires == 0), self._by_label(fires != 0)])
 
     def _by_label(self, mask: Any) -> Floats:

@@ -44,7 +44,7 @@ class OccurringRanks:
 
     @property
     def n_scores(self) -> int:
-        """Number of scores that learn."""
+        """Number of scores to learn."""
         return 1 if self.form.shared else self.ranks.size - 1
 
     def places(self, ranks: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -52,11 +52,11 @@ class OccurringRanks:
         return np.searchsorted(self.ranks, ranks).astype(np.int32)
 
     def scores(self, scores: Floats) -> Floats:
-        """Merge the scores of a model, shape (n_scores, n)."""
+        """Merge the scores of a model for the ranks that have rows, shape (n_scores, n)."""
         return scores if self.whole or self.form.shared else self._sums(scores)
 
     def biases(self, biases: Floats) -> Floats:
-        """Merge the biases of a model."""
+        """Merge the biases of a model for the ranks that have rows."""
         if self.whole:
             return biases
         return biases[self.ranks[1:] - 1] if self.form.shared else self._sums(biases)

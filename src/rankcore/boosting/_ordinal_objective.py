@@ -111,7 +111,7 @@ class RankedRows:
         return sums[0], sums[1]
 
     def evaluate(self, biases: Floats) -> tuple[Floats, ...]:
-        """Return the loss with other biases, and minus its first and the second derivatives."""
+        """Return the loss with other biases, its negated gradient and its second derivatives."""
         self.biases = biases
         gradient, hessian = np.empty(biases.size), np.empty((biases.size, biases.size))
         loss = self._differentiate(gradient, hessian)

@@ -75,7 +75,7 @@ class TrainingRows:
     def of(
         cls, rows: Rows | DiskRows, ranks: NDArray[np.int32], weights: Floats | None, form: Form
     ) -> TrainingRows:
-        """Select the rows of positive weight; ValueError if they are too many."""
+        """Select the rows of positive weight; raise ValueError if there are too many."""
         taken = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
         if taken.size > MAX_ROWS:
             raise ValueError(
@@ -109,7 +109,7 @@ class OrdinalRounds(TreeRounds):
         self.model = model
 
     def round(self) -> float | None:
-        """Implement `Rounds.round`: the mean loss after it."""
+        """Implement `Rounds.round`; return the mean loss."""
         grown = self.rows.grow()
         if not grown.features:
             return None
@@ -212,7 +212,7 @@ def ordinal_growth(params: Any, n_rows: int, signs: NDArray[np.int8] | None) -> 
 
 
 def ordinal_draws(params: Any, n_features: int, form: Form) -> Draws:
-    """Return the draws of a fit; of a vector of scores also those of directions."""
+    """Return the draws of rows and features, and of directions for a vector of scores."""
     return Draws(params, n_features, seeded=not form.shared and params.random_state is not None)
 
 

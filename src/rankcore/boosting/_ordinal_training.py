@@ -29,7 +29,7 @@ OF_TABLES = {"ranked_probability_score": ranked_probability_score, "log_loss": l
 
 
 def check_measures(value: Any, name: str) -> None:
-    """Raise unless measures are functions or known names, those of probabilities included."""
+    """Raise unless measures are functions or known names, including those of probabilities."""
     check_eval_metric(value, name, OF_TABLES)
 
 
@@ -51,7 +51,7 @@ class OrdinalRoundLearner(RoundLearner):
     """Learner of `OrdinalBoost`."""
 
     def __init__(self, fitted: Any, made: MemoryOrdinalRounds, watched: bool) -> None:
-        """Start; ``watched`` is whether there are callbacks, which may predict after each round."""
+        """Initialise; ``watched`` is whether callbacks may predict after each round."""
         self._made, self._watched = made, watched
         super().__init__(fitted, made, int(fitted.n_estimators))
         fitted.costs_ = self.costs()

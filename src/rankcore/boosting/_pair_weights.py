@@ -27,7 +27,7 @@ MAX_MOVED = 200.0
 
 
 def steps_of(pairing: Pairing, balanced: bool) -> tuple[Floats, float]:
-    """Return the factor of each query's pair weights, and the total; ValueError unless finite."""
+    """Return the factors of pair weights by query, and the total; raise unless finite."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = pairing.steps(balanced)
         total = float(pairing.weights @ steps)

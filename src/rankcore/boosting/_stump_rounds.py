@@ -53,7 +53,7 @@ class Step:
 
     @classmethod
     def of(cls, params: PairParams, n_pairs: int) -> Self:
-        """Take the rule of a fit to ``n_pairs`` pairs."""
+        """Resolve the rule of a fit to ``n_pairs`` pairs."""
         smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
         return cls(params.step, smoothing, Schedule.of(params).learning_rate)
 
@@ -177,7 +177,7 @@ class MemoryStumps(StumpRounds):
         return not self._total > MIN_TOTAL * self._first_total
 
     def _recentre(self) -> None:
-        """Rescale the weights to about 1."""
+        """Recompute the weights around 1."""
         self._search.renew()
         if not self._weights.centre():
             self.done = True

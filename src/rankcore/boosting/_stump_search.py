@@ -85,7 +85,7 @@ class StumpSearch:
         return self._stump(int(evaluated[np.abs(self._edges[evaluated]).argmax()]))
 
     def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
-        """Note that the weights of some rows changed by a step: those of winners by a factor."""
+        """Note a step that changed the weights of some rows, those of winners by a factor."""
 
     def renew(self) -> None:
         """Note that weights were rescaled."""

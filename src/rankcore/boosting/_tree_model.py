@@ -83,7 +83,7 @@ class Packed(NamedTuple):
     words: NDArray[np.uint32]
 
     def trees(self, n_features: int, zero_missing: bool, n_sums: int = 1) -> Trees:
-        """Return the trees for the kernels, of ``n_sums`` sums; ValueError if they are none."""
+        """Return the trees of ``n_sums`` sums for the kernels; raise ValueError if invalid."""
         return Trees(
             self.offsets,
             self.features,
@@ -145,7 +145,7 @@ class TreeSum:
         return self._packed[1]
 
     def zeros(self, n_rows: int) -> Floats:
-        """Return the scores of rows by no rounds."""
+        """Return the scores of rows before the first round."""
         return np.zeros(n_rows)
 
     def score(self, rows: Rows) -> Floats:
@@ -242,7 +242,7 @@ class TreeSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> TreeSum:
-        """Restore from the arrays of a model file; ValueError if they are invalid."""
+        """Restore from the arrays of a model file; raise ValueError if they are invalid."""
         found = read_fields({**arrays}, FIELDS)
         n, n_trees = found["features"].size, found["offsets"].size - 1
         if n_trees < 0:

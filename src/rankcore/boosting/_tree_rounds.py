@@ -68,10 +68,10 @@ class TreeRows(Protocol):
         """Return the objective's sums by leaf."""
 
     def evaluate(self, values: Floats | None, biases: Floats) -> tuple[Floats, ...]:
-        """Add the values of leaves, if any; evaluate the objective of ranks with other biases."""
+        """Add the values of leaves, if any; evaluate the ordinal objective with other biases."""
 
     def score_range(self) -> Floats:
-        """Return the minimum and the maximum score, with others between them or none."""
+        """Return some scores, including the minimum and the maximum."""
 
 
 class MemoryTrees:

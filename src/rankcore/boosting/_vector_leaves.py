@@ -36,7 +36,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class LeafSums:
-    """Sums over the rows of each leaf: minus the first, and the second derivatives."""
+    """Sums over the rows of each leaf: negated gradients, and second derivatives."""
 
     gradients: Floats  # (n_leaves, n_tasks)
     hessians: Floats  # (n_leaves, n_tasks, n_tasks)
@@ -50,7 +50,7 @@ class LeafSums:
 def differentiate_along(
     direction: Floats, rows: TableRows, threads: Threads
 ) -> tuple[Floats, Floats]:
-    """Return minus the first, and the second derivative of each row's loss along a direction."""
+    """Return the negated gradient and the second derivative of each row's loss in a direction."""
     n = len(rows.table)
     places = np.concatenate([[0.0], np.cumsum(direction)])
     gradients, hessians = np.empty(n), np.empty(n)

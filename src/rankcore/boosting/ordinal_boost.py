@@ -386,7 +386,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
     def _begin(
         self, source: MemoryRows, categories: Categories | None, classes: ArrayLike | None
     ) -> tuple[Self, TrainingRows]:
-        """Return a fitted copy without rounds, or to continue, and the rows that it learns from."""
+        """Return a fitted copy, new or to continue, and the rows that it learns from."""
         window, rows = source.window, source.window.rows
         ranks, known = first_ranks(
             window.labels, rows.n_rows, declared_labels(self, classes), type(self).__name__

@@ -117,7 +117,7 @@ class OrdinalSum:
         return self.together().importances()
 
     def zeros(self, n_rows: int) -> Floats:
-        """Return the scores of rows by no rounds."""
+        """Return the scores of rows before the first round."""
         return np.zeros((len(self.sums), n_rows))
 
     def score(self, rows: Rows) -> Floats:
@@ -163,7 +163,7 @@ class OrdinalSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], form: Form, n_features: int, zero_missing: bool
     ) -> Self:
-        """Restore from the arrays of a model file; ValueError if they are invalid."""
+        """Restore from the arrays of a model file; raise ValueError if they are invalid."""
         whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
         fields = {"biases": Field(("states", form.n_tasks))}
         biases = read_fields(arrays, fields)["biases"]

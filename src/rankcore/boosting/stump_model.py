@@ -127,7 +127,7 @@ class StumpSum:
         return Merged(offsets.astype(np.int64), cuts, values, missing, at_zero, at_zero.sum())
 
     def zeros(self, n_rows: int) -> Floats:
-        """Return the scores of rows by no rounds."""
+        """Return the scores of rows before the first round."""
         return np.zeros(n_rows)
 
     def score(self, rows: Rows) -> Floats:
@@ -197,7 +197,7 @@ class StumpSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> StumpSum:
-        """Restore from the arrays of a model file; ValueError if they are invalid."""
+        """Restore from the arrays of a model file; raise ValueError if they are invalid."""
         arrays = read_fields({**arrays}, FIELDS)
         features = arrays["features"]
         if features.size and not 0 <= features.min() <= features.max() < n_features:

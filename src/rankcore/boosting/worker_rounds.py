@@ -100,7 +100,7 @@ class WorkerTrees:
         self._units: Units | None = None
 
     def restart(self, workers: Workers) -> None:
-        """Take new workers, which have the scores of the model."""
+        """Continue with new workers, which have the scores of the model."""
         self.workers, self._totals, self._units = workers, None, None
 
     def begin_tree(self, values: Floats | None, number: int) -> Floats:
@@ -176,7 +176,7 @@ class WorkerTrees:
         return nodes
 
     def _order(self, leaf: Leaf, search: bool) -> Order:
-        """Return the order to the workers for a leaf to split."""
+        """Return the order by which workers split a leaf."""
         growth = self.growth
         right = 2 * splitting.hessian(leaf.split.packed) <= splitting.hessian(leaf.packed)
         deep = growth.max_depth is not None and leaf.depth + 1 >= growth.max_depth
@@ -276,7 +276,7 @@ class WorkerTrees:
         return Units(scale, power)
 
     def _fits(self, found: Begun) -> bool:
-        """Return whether packed sums are within their range, and use enough of it."""
+        """Return whether packed sums are neither too large for their type nor too coarse."""
         assert self._units is not None
         scale, power = self._units
         rounding, hessian = 2.0 * found.n_rows, found.hessian * scale
@@ -289,7 +289,7 @@ class WorkerTrees:
         return 2.0**31 if self.growth.bounded else 2.0**32
 
     def _filled(self, histogram: Histogram, packed: int) -> Histogram:
-        """Add to the bins of 0 the rows without an entry, given the sum of all rows."""
+        """Add the rows without an entry to the bins of 0, given the sum of all rows."""
         sums = np.add.reduceat(histogram, self._bounds[:-1])
         histogram[self._bounds[:-1] + self.bins.zero_bin] += np.uint64(packed) - sums
         return histogram
@@ -331,7 +331,7 @@ def added(histograms: Sequence[Any]) -> Histogram:
 
 
 class WorkerStumps(StumpRounds):
-    """Rounds with stumps: one exchange each, and one to measure for some steps."""
+    """Rounds with stumps: one exchange with the workers each, and another to measure some steps."""
 
     def __init__(self, step: Step, by_label: bool, model: StumpSum, rows: WorkerTrees) -> None:
         super().__init__(model, rows.bins, step)

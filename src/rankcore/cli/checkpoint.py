@@ -38,7 +38,7 @@ class Checkpoint:
             raise typer.BadParameter(message, param_hint="--resume")
 
     def saving(self, add_steps: Callable[[Any], Any]) -> list[Callable[[Any], None]]:
-        """Return the callback that saves the model of a pass, with the steps before it."""
+        """Return the callback that saves the model of each pass, with its preprocessing steps."""
         import rankcore
 
         path = self.checkpoint
@@ -52,7 +52,7 @@ class Checkpoint:
         return [save]
 
     def load(self, estimator: Any) -> Any:
-        """Return the model that an earlier run has saved; None without one."""
+        """Return the model that an earlier run saved, or None."""
         import rankcore
         from rankcore.io.scaled import split_front
 

@@ -183,7 +183,7 @@ def read_ranking(path: Path) -> Run:
 
 
 def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
-    """Return the rows of a table, by the names of its columns."""
+    """Yield the rows of a table as dicts."""
     for row in zip(*(one.tolist() for one in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 
@@ -216,7 +216,7 @@ def write_rows(rows: Iterable[dict[str, Any]], stream: Any) -> None:
 
 
 def save_rows(rows: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write rows as CSV to a file, all or none."""
+    """Write rows as CSV to a file, which appears whole or not at all."""
     with atomic_write(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         write_rows(rows, text)

@@ -92,7 +92,7 @@ class Choice:
         return find_learner(self.name or (for_queries if rows.in_queries else for_labels), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
-        """Make an estimator with parameters that a model file supports; ``more`` if it has them."""
+        """Make an estimator that a model file supports, with those of ``more`` that it has."""
         from rankcore.io.parameters import check_params
 
         known = learner.accepts()
@@ -187,7 +187,7 @@ def fit(
 
 @contextmanager
 def named_values(learner: Learner, rows: Rows) -> Iterator[None]:
-    """Name, in a ValueError of the body, the value of rows on disk that is rejected."""
+    """Add to a ValueError of the body the place of the rejected value in rows on disk."""
     try:
         yield
     except ValueError:

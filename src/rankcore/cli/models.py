@@ -83,7 +83,7 @@ class Model:
 
     @property
     def ranks_queries(self) -> bool:
-        """Whether the model ranks documents of queries."""
+        """Whether the model ranks documents within queries."""
         if isinstance(self.learned, rankcore.Predictor):
             return self.learned.ranks_ is None
         return not hasattr(self.learned, "ranks_")
@@ -124,7 +124,7 @@ def name_features(model: Any, names: list[str] | None) -> Any:
 
 
 def _inner(learned: Any) -> tuple[Any, Any]:
-    """Return the scaler, or None, and the learner, that inside of a calibrated one."""
+    """Return the scaler, or None, and the learner; those within a model that calibrates them."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
     from rankcore._core.preprocessing import unwrap_frozen

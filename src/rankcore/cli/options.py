@@ -155,7 +155,7 @@ class Layout:
         return len(names), "--names"
 
     def check_unnamed(self, data: str) -> None:
-        """Raise ValueError if a file whose columns have names has others."""
+        """Raise ValueError if ``--names`` is set for a file with names of columns."""
         if self.names is not None:
             raise ValueError(f"{data} is a table, whose columns have names: omit --names")
 
@@ -208,7 +208,7 @@ NumberedLayout = Annotated[Layout, Only(("zero_based",))]
 
 
 def _is_flag(kind: Any) -> bool:
-    """Return whether a type of an option is bool, or bool and None."""
+    """Return whether the type of an option is bool, or bool or None."""
     return kind is bool or get_args(kind) == (bool, NoneType)
 
 

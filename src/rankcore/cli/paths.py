@@ -89,7 +89,7 @@ def _files(given: str) -> Iterator[str]:
 
 
 def _same(path: Path, other: str | Path) -> bool:
-    """Return whether two paths are the same file, by links or otherwise, as stdin may be."""
+    """Return whether two paths lead to one file; links and redirected stdin are followed."""
     try:
         found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
         return os.path.samestat(found, os.stat(path))

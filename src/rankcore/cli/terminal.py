@@ -63,7 +63,7 @@ class ProgressBar:
         )
 
     def measured(self, iteration: Iteration) -> None:
-        """Show measures on held-out rows; a callback of a fit."""
+        """Show measures on held-out rows; implements a callback of a fit."""
         values = [f"{name} {one.value:.4f}" for name, one in iteration.results.items()]
         self.note = ", ".join(values)
 

@@ -1,4 +1,4 @@
-"""Counts of events of documents of queries, the input of click models."""
+"""Counts of events by query and document, the input of click models."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def clicks(log: ClickLog) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Events of documents of queries at positions, sorted by query, document and position."""
+    """Events by query, document and position, sorted."""
 
     query: NDArray[Any]
     document: NDArray[Any]

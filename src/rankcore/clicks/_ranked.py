@@ -28,7 +28,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True)
 class Ranked:
-    """Documents of the new ranking, query by query, best first."""
+    """Documents of the new ranking, query by query, the best first."""
 
     queries: list[Any]
     bounds: NDArray[np.int64]  # of queries among the rows
@@ -37,7 +37,7 @@ class Ranked:
 
     @classmethod
     def of(cls, ranking: Mapping[str, ArrayLike], logged: set[Any], modelled: bool) -> Ranked:
-        """Read and sort a ranking, without the queries that are not ``logged``."""
+        """Read and sort a ranking; omit queries that are not ``logged``."""
         columns = ["query", "document", "score", *["relevance"] * modelled]
         lacking = [name for name in columns if name not in ranking]
         if lacking:
@@ -87,7 +87,7 @@ def queries_of(parts: Iterable[Log]) -> set[Any]:
 
 
 def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list[Any]]:
-    """Return a column of ids as numbers, and the ids by number."""
+    """Replace ids by numbers; return the ids by number, too."""
     column = getattr(log, name)
     if hasattr(log, of_all):
         return np.asarray(column, dtype=np.int64), id_list(getattr(log, of_all), of_all)

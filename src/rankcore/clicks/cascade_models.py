@@ -35,7 +35,7 @@ def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
 
 
 def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Return events by the simplified model: the last click satisfies, what follows is unseen."""
+    """Return events by the simplified model: the last click satisfies, the rest is unseen."""
     in_sessions = np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1])
     before = clicks_before(log)
     total = np.repeat(in_sessions, np.diff(log.bounds))
@@ -64,7 +64,7 @@ class _TopDown(ClickModel):
             self._mean_satisfaction = float(np.nanmean(satisfaction))
 
     def _parameter_numbers(self, log: ClickLog) -> NDArray[np.int32]:
-        """Return where the parameters of each impression are in `_with_mean`."""
+        """Return each impression's place in the parameters of `_with_mean`."""
         pair = self._pairs.of(log)
         return np.where(pair < 0, self.attraction_.size, pair).astype(np.int32)
 
@@ -93,7 +93,7 @@ class _TopDown(ClickModel):
 
 
 def _with_mean(parameters: Floats, mean: float) -> Floats:
-    """Append the mean, which is used for documents that were not in the log."""
+    """Append the mean, for documents that were not in the log."""
     return np.append(np.nan_to_num(parameters), [0.0 if np.isnan(mean) else mean])
 
 
@@ -288,7 +288,7 @@ class DynamicBayesianModel(_TopDown):
         return relevance, np.where(np.isfinite(trials), trials, of_attraction)
 
     def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
-        """Return expectations for documents and for continuation at the maximum likelihood."""
+        """Return expectations, for documents and for continuation, at the maximum likelihood."""
         n = clicked.size
         b = self.smoothing
         fixed = self.continuation

@@ -204,7 +204,7 @@ def evaluate(
 
 
 def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]:
-    """Return the kinds and depths of measures, by name."""
+    """Return the kinds and cut-offs of measures, by name."""
     found = {}
     for text in [metrics] if isinstance(metrics, str) else metrics:
         for name, measure in parse(text):

@@ -34,7 +34,7 @@ def click_pairs(
     *,
     tau: float = 1e-4,
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Make weighted pairs of documents for any ranker, more relevant by clicks first.
+    """Make weighted pairs of documents for any ranker, the more clicked document first.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def click_pairs(
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pair each place with every other place of the query."""
+    """Pair each position with every other position of its query."""
     one = np.flatnonzero(ones)
     query = np.searchsorted(bounds, one, side="right") - 1
     sizes = np.diff(bounds)[query]

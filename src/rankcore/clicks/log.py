@@ -171,7 +171,7 @@ class ClickLog:
         self._check_documents(lambda i: where(int(rows[i])))
 
     def _check_documents(self, where: Callable[[int], str]) -> None:
-        """Raise ValueError if a session has a document twice."""
+        """Raise ValueError if a document occurs twice in a session."""
         keys = self.session * max(len(self._codes["document"]), 1) + self.document
         in_order = np.sort(keys)
         if (in_order[1:] != in_order[:-1]).all():
@@ -318,7 +318,7 @@ def _check_sessions(
 
 
 def _both(where: Callable[[int], str], one: int, other: int) -> str:
-    """Name two rows in errors: "rows 0 and 4"."""
+    """Name two rows for errors: "rows 0 and 4"."""
     head, _, first = where(one).rpartition(" ")
     return f"{head}s {first} and {where(other).rpartition(' ')[2]}"
 
@@ -332,7 +332,7 @@ def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
 def _first_rows(
     session: NDArray[Any], columns: Mapping[str, NDArray[Any]]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return whether a row's document is clicked in its session, and rows that repeat nothing.
+    """Return whether each document is clicked in its session, and the rows without repetitions.
 
     Rows are in order of session and position.
     """

@@ -41,7 +41,7 @@ class ClickModel(BaseEstimator):
 
     @abstractmethod
     def _evidence(self) -> tuple[Floats, Floats]:
-        """Return each document's relevance, and a number of observations with its variance."""
+        """Return each document's relevance, and the number of observations with its variance."""
 
     def click_probabilities(self, log: ClickLog) -> Floats:
         """Predict the marginal probability of a click on each document.
@@ -185,7 +185,7 @@ class ClickRates(ClickModel):
 
 
 def interval(happened: Floats, trials: Floats) -> Floats:
-    """Compute 95% intervals of probabilities by the posterior of Jeffreys' prior; (n, 2)."""
+    """Compute 95% intervals of probabilities from posteriors of Jeffreys' prior, shape (n, 2)."""
     missed = np.maximum(trials - happened, 0.0)
     low = betaincinv(happened + 0.5, missed + 0.5, 0.025)
     high = betaincinv(happened + 0.5, missed + 0.5, 0.975)

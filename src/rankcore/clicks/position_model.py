@@ -144,7 +144,7 @@ class Positions:
     attraction: Floats  # (n_pairs,)
 
     def errors(self, counts: Counts) -> tuple[Floats, Floats]:
-        """Compute standard errors of both, from the expected information of their logarithms."""
+        """Compute standard errors of the logarithms of both, from their expected information."""
         # The expected information of each cell on the logarithm of its click probability.
         p = self.examination[counts.position] * self.attraction[counts.pair]
         weights = counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN)
@@ -240,5 +240,5 @@ def not_linked(first: int, apart: NDArray[Any]) -> str:
 
 
 def listed(positions: NDArray[Any]) -> str:
-    """List the first of some positions, for messages."""
+    """List the first few positions for messages."""
     return ", ".join(map(str, positions[:5].tolist())) + ", ..." * (positions.size > 5)

@@ -246,7 +246,7 @@ def _maximum(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _swap(counts: Counts) -> tuple[Floats, Floats]:
-    """Return Mantel-Haenszel ratios to the first position, and their logarithms' errors."""
+    """Return Mantel-Haenszel ratios to the first position, and errors of their logarithms."""
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0))
     n_positions = shown.shape[1]
@@ -274,7 +274,7 @@ def _swap(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
-    """Maximise the likelihood of clicks of all pairs of positions, on documents shown at both."""
+    """Maximise the likelihood of clicks on documents shown at both of two positions, all pairs."""
     check_linked(counts)
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0)).tolist()
@@ -337,7 +337,7 @@ def _column(table: Any, position: int) -> Floats:
 
 
 def _regression(counts: Counts, features: Features) -> Floats:
-    """Estimate propensities with attraction by a classifier of the features."""
+    """Estimate propensities, with attraction predicted by a classifier of the features."""
     from sklearn.linear_model import LogisticRegression
 
     classifier = features.classifier or LogisticRegression(max_iter=1000)
@@ -376,7 +376,7 @@ def _regression(counts: Counts, features: Features) -> Floats:
 
 
 def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
-    """Regress clicks on relevance: slopes, their logarithms' errors, and intercepts."""
+    """Regress clicks on relevance; return slopes, errors of their logarithms, and intercepts."""
     cells = _judged_cells(counts, judged)
     place, n = cells.place, cells.impressions
     c, r = cells.clicks, cells.relevance
@@ -443,7 +443,7 @@ def _judged_cells(counts: Counts, judged: Judged) -> _JudgedCells:
 
 
 def _attraction(classifier: Classifier, X: Any, attracted: Floats, trials: Floats) -> Floats:
-    """Predict attraction by a classifier of soft labels: rows once as either class, weighted."""
+    """Predict attraction by a classifier; soft labels are two weighted copies of each row."""
     rows = np.tile(np.arange(trials.size), 2)
     weights = np.concatenate([attracted, np.maximum(trials - attracted, 0.0)])
     kept = weights > 0

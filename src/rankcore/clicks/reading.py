@@ -184,7 +184,7 @@ class ClickFile:
 
     @staticmethod
     def _cuts(columns: dict[str, NDArray[Any]], n: int, window: int) -> list[int]:
-        """Find the ends of whole windows, at starts of sessions; the rest starts with a session."""
+        """Find the ends of windows of whole sessions; the rows after the last begin a session."""
         if "session" in columns:
             starts = np.flatnonzero(np.diff(columns["session"])) + 1
         else:
@@ -221,7 +221,7 @@ class ClickFile:
 
 
 class _Sessions:
-    """Numbers of the sessions of a file that is read in windows, each with contiguous rows.
+    """Session numbers of a file read in windows, in which each session is contiguous.
 
     Ended sessions are kept as hashes of 64 bits, in sorted arrays of different sizes. Two of n
     sessions have the same hash with a probability below n^2 / 2^65.
@@ -234,7 +234,7 @@ class _Sessions:
         self._ended: list[NDArray[np.int64]] = []
 
     def number(self, ids: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
-        """Assign numbers to sessions of the next rows; raise ValueError for one in two parts."""
+        """Assign numbers to the sessions of the next rows; raise ValueError for a divided one."""
         self._kind = check_ids(ids, "session", where, self._kind)
         starts = np.array([one != last for one, last in zip(ids, [self._last, *ids])])  # noqa: B905
         rows = np.flatnonzero(starts)

@@ -1,4 +1,4 @@
-"""Query and document ids as arrays of words."""
+"""Arrays of query and document ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPACES = " \t\n\r\v\f\0"
 
 
 def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
-    """Cut slices of a text, (start, stop) of at most ``longest`` bytes, as an array of str.
+    """Cut words of at most ``longest`` bytes, given by (start, stop), from a text.
 
     Invalid UTF-8 is kept by surrogate escapes, as in Python's file names.
     """
@@ -29,7 +29,7 @@ def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
 
 
 def word(text: memoryview, start: int, stop: int) -> str:
-    """Decode a slice of a text as `words_of` does."""
+    """Decode one word of a text as `words_of` does."""
     return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
@@ -45,7 +45,7 @@ def check_length(
 
 
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
-    """Find for each row the first row with the same word and code, if there are codes.
+    """Find each row's first row with the same word and, if given, the same code.
 
     O(n) expected, times the length of the longest word.
     """
@@ -77,7 +77,7 @@ def places(groups: np.ndarray) -> np.ndarray:
 def written(
     name: str, ids: list[Any], start: int, forbidden: str = "", *, empty: bool = False
 ) -> Iterator[str]:
-    """Yield ids from row ``start`` on, checked to be valid words of a file, as str.
+    """Yield ids from row ``start`` on as str; raise ValueError for those that no file can hold.
 
     They must not contain ``forbidden`` letters or spaces, nor be empty unless that is
     allowed.

@@ -69,7 +69,7 @@ CANONICAL = 1
 
 
 class QueryRun(NamedTuple):
-    """Neighbouring rows with one query id: a row of `Block.runs`."""
+    """Neighbouring rows of one query: a record of `Block.runs`."""
 
     row: int  # the first one
     start: int  # of the id in the text
@@ -164,7 +164,7 @@ class Block:
 
 
 def first_number(options: Options) -> int:
-    """Return the assumed number of column 0 in the text."""
+    """Return the number of column 0 in the text: 1 unless ``zero_based`` is True."""
     return 0 if options.zero_based is True else 1
 
 
@@ -240,7 +240,7 @@ class Growing:
         self.array: np.ndarray = np.empty((capacity, *self.shape), dtype)
 
     def room(self, n: int, share: float) -> np.ndarray:
-        """Return space for n more items, which end at this ``share`` of all items; 0 if unknown."""
+        """Return space for n more items, which end at ``share`` of all items; 0 if unknown."""
         start = self.n
         self.n += n
         if self.n > len(self.array):
@@ -290,7 +290,7 @@ class BlockRows:
         self.values.room(stop - start, share)[:] = block.values[start:stop]
 
     def largest(self, block: Block) -> int:
-        """Return the number of columns before a shift, with those of a block."""
+        """Return the maximum number of columns, before a shift, including those of a block."""
         return max(self.n_columns, block.largest - first_number(self.options) + 1)
 
 

@@ -124,7 +124,7 @@ def _labels(labels: np.ndarray) -> Iterator[str]:
 def _ids(
     before: str, name: str, ids: list[Any] | None, start: int, forbidden: str = ""
 ) -> Iterator[str]:
-    """Yield each id after ``before``; without ids, yield empty texts forever."""
+    """Yield each id after ``before``; without ids, yield empty texts."""
     if ids is None:
         yield from repeat("")
     else:

@@ -46,7 +46,7 @@ def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def pyarrow_of(path: str) -> Any:
-    """Import pyarrow, with ``pyarrow.parquet``; raise ValueError that names a file without it."""
+    """Import pyarrow with ``pyarrow.parquet``; without it, raise ValueError that names a file."""
     try:
         import_module("pyarrow.parquet")
     except ImportError:
@@ -184,7 +184,7 @@ class ParquetRows(FileRows):
             raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
 
     def _opened(self, path: str) -> Any:
-        """Open a file, which is read with a buffer per column."""
+        """Open a file with a read buffer for each column."""
         parquet = import_module("pyarrow.parquet")
         with self._undamaged(path):
             return closing(

@@ -188,7 +188,7 @@ class CachedRows(RowBlocks):
         return csr_in_place(values, columns, starts, self._stats.n_features), labels, queries
 
     def _arrays_fit(self) -> bool:
-        """Return whether the shapes of the arrays, and all bounds in them, fit together."""
+        """Return whether the shapes of the arrays, and all bounds in them, are consistent."""
         known, blocks = self._stats, self._blocks
         arrays = {name: file.array for name, file in self._files.items()}
         return bool(
@@ -214,7 +214,7 @@ class CachedRows(RowBlocks):
         )
 
     def _queries_fit(self) -> bool:
-        """Return whether queries have rows, and each block begins with a query."""
+        """Return whether all queries have rows, and each block begins with a query."""
         if not self._stats.in_queries:
             return self._queries.size == 0
         if self._queries.ndim != 1 or self._queries.size == 0:
@@ -240,7 +240,7 @@ class CachedRows(RowBlocks):
             )
 
     def _span(self, name: str, block: int) -> slice:
-        """Return the part of an array that is a block's."""
+        """Return the slice of an array that belongs to a block."""
         (row, value, _), (row_stop, value_stop, _) = self._blocks[block : block + 2].tolist()
         if name in ("values", "columns"):
             return slice(value, value_stop)

@@ -144,7 +144,7 @@ def open_rows(
 def _rows(
     source: Sources, options: Options, window: int, cache: Any, columns: _ColumnNames
 ) -> RowBlocks:
-    """Open files as rows; by a row cache if one is given or the files cannot be read twice."""
+    """Open files as rows, through a row cache if one is given or they cannot be read twice."""
     sources = list_files(source)
     if len(sources) == 1 and is_cache(sources[0]):
         if cache is not None:

@@ -1,4 +1,4 @@
-"""Rows on disk on one scale: scalers that are fitted to them, and scale them in each pass."""
+"""Rows on disk that a scaler transforms in each pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankcore.datasets.file_rows import Piece, collect_stats, report_reading
 
 
 def as_it_takes(scaler: Any, X: Any) -> Any:
-    """Return a sparse matrix, or a dense one for a scaler that shifts zeros."""
+    """Return a matrix that a scaler accepts: dense if it centres columns, otherwise sparse."""
     moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
     return X.toarray() if moves and hasattr(X, "toarray") else X
 

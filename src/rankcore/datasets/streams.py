@@ -77,7 +77,7 @@ class Lines:
             )
 
     def _next(self, rest: bytes) -> bytes:
-        """Return the rest and more text; a missing newline is appended to the last line."""
+        """Return the rest and the next text; append a missing newline to the last line."""
         try:
             # A long line is read in growing pieces, to limit copying.
             new = self.read(max(BLOCK, len(rest)))

@@ -188,7 +188,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """Parse the object of a line of JSON; raise ValueError that begins with ``where``."""
+    """Parse a line that holds a JSON object; errors begin with ``where``."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -208,7 +208,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 def _lines(
     blocks: Blocks, text: str, first: int, name: str
 ) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield non-blank lines with their numbers, of a text and the blocks after it."""
+    """Yield the non-blank lines of a text and of the blocks after it, with their numbers."""
     while True:
         lines = text.split("\n")[:-1]
         for start in range(0, len(lines), LINES):
@@ -240,7 +240,7 @@ def _shown(value: Any) -> str:
 
 
 def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.float64]:
-    """Convert a column to numbers; raise ValueError that names the first row without one."""
+    """Convert a column to numbers; raise ValueError that names the first invalid row."""
     try:
         return np.fromiter(map(float, values), np.float64, len(values))
     except (TypeError, ValueError, OverflowError):

@@ -156,7 +156,7 @@ def text_parts(
 
 
 def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) -> int:
-    """Return the row of a block at which a part is full; the end of the block if it is not."""
+    """Return the row of a block at which a part is full; the end of the block if it is not full."""
     before = int(block.ends[first - 1]) if first else 0
     wanted = before + n_values - part.values.n
     by_values = int(block.ends.searchsorted(wanted)) + 1 if wanted > before else first

@@ -35,7 +35,7 @@ class ChangedRanks(Protocol):
     now: int  # rank of the unchanged row
 
     def numeric(self) -> tuple[NDArray[np.int64], Floats]:
-        """Return columns, and for each the values just beyond which the rank may change."""
+        """Return columns, and the values just beyond which the rank may change."""
 
     def codes(self, column: int) -> list[int]:
         """Return the codes of the categories of a column that has no labels."""
@@ -94,7 +94,7 @@ def _ranks_with(
 
 
 def _first_of(candidates: Sequence[Any], changes: NDArray[np.int64]) -> list[Any]:
-    """Return the first candidate of a higher rank, and of a lower one; NaN if there is none."""
+    """Return the first candidates of a higher and of a lower rank; NaN if there is none."""
     places = [np.flatnonzero(sign * changes > 0) for sign in (1, -1)]
     return [candidates[place[0]] if place.size else np.nan for place in places]
 
@@ -124,7 +124,7 @@ def _candidates(
 def _set_words(
     found: NDArray[Any], explained: ExplainedModel, x: Any, numbers: list[int], now: int
 ) -> None:
-    """Try a text without each of its words, and with each of the others at its end."""
+    """Try a text without each of its words, and with each other word appended."""
     features = [explained.features[j] for j in numbers]
     first = features[0]
     words = separated_words(first.vectorizer, explained.column(x, first)[0])
@@ -189,7 +189,7 @@ def _unscaled(
     values: Floats,
     sign: int,
 ) -> tuple[Floats, Floats]:
-    """Return values of columns in units of the input at which the rank changes, and as encoded.
+    """Return the values at which the rank changes, in units of the input and of the learner.
 
     Scaling rounds, so some values must go a little further.
     """
@@ -309,7 +309,7 @@ def scores_of_calibrated(
 def _thresholds_around(
     score: float, now: int, changes: Floats, ranks: NDArray[np.int32], n_ranks: int
 ) -> Floats:
-    """Return where a rank begins nearest to the score: below it if reached, else above."""
+    """Return the score nearest to ``score`` at which each rank but the lowest begins."""
     here = int(np.searchsorted(changes, score, "right"))
     found = np.empty(n_ranks - 1)
     for rank in range(1, n_ranks):
@@ -372,7 +372,7 @@ class _TreeRanks:
 
 
 def _crossings(learner: Any, row: Floats) -> tuple[Floats, dict[int, int]]:
-    """Return columns with their values nearest to the row's beyond each split, shape (n, 2).
+    """Return (column, value) pairs: the nearest value on the other side of each split.
 
     And the maximum code in the splits of each categorical column.
     """

@@ -251,7 +251,7 @@ def permutation_importance(
 def _measure(
     explained: ExplainedModel, metric: str, y: Any, qid: Any, n: int
 ) -> Callable[[Any], Floats]:
-    """Return a function that measures each query or row, given rows after the preprocessing."""
+    """Return a function that measures preprocessed rows, by query or by row."""
     learner = explained.learner
     known: Any = getattr(learner, "ranks_", None)
     words = words_of(learner)

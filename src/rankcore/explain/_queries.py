@@ -84,7 +84,7 @@ class QueryExplanation(ExplanationResult):
         )
 
     def tables(self) -> list[Table]:
-        """Tabulate features by their effect on the top, and documents."""
+        """Tabulate the documents, and features by their effect on the top of the ranking."""
         k = self.top_k
         listed = largest(self.decided, self._listed)
         features = [

@@ -94,7 +94,7 @@ class RankExplanation(ExplanationResult):
         return [f"{a} | {b}" for a, b in pairwise(self.labels)]
 
     def nearest(self) -> int:
-        """Return the threshold nearest to the row, of the one or two beside its rank."""
+        """Return the threshold nearest to the row's score, below or above its rank."""
         beside = [t for t in (self.rank - 1, self.rank) if 0 <= t < self.distances.size]
         return min(beside, key=lambda t: abs(self.distances[t]))
 
@@ -252,7 +252,7 @@ def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _move(value: Any, now: Any) -> str:
-    """Describe a value that changes the rank; numbers are rounded away from the row's value."""
+    """Describe a value that changes the rank, rounded away from the row's value."""
     if value is None:
         return ""  # not known
     if value != value:

@@ -1,4 +1,4 @@
-"""Texts with a word less or more."""
+"""Edits of texts, by one word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def separated_words(vectorizer: Any, text: Any) -> str | None:
-    """Return the words of a text between single spaces; None if the vectorizer reads it otherwise.
+    """Separate the words of a text by single spaces; None if the vectorizer reads it otherwise.
 
     So do vectorizers of characters, and some functions that split texts.
     """
@@ -19,7 +19,7 @@ def separated_words(vectorizer: Any, text: Any) -> str | None:
 
 
 def without_word(words: str, word: str) -> str:
-    """Return words between spaces without all occurrences of one, or of several in a row."""
+    """Return words without all occurrences of a word, or of several words in a row."""
     left, gone = f" {words} ", f" {word} "
     while gone in left:
         left = left.replace(gone, " ")

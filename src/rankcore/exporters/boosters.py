@@ -25,7 +25,7 @@ def single(value: float, what: str) -> float:
 
 
 def singles(values: Floats, what: str) -> Floats:
-    """Convert an array as `single` converts a number."""
+    """Round an array to single precision, as `single`."""
     with np.errstate(over="ignore"):
         found = values.astype(np.float32).astype(np.float64)
     beyond = ~np.isfinite(found)
@@ -36,7 +36,7 @@ def singles(values: Floats, what: str) -> Floats:
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Find thresholds that Solr's tolerance maps to the required ones, and where it succeeded.
+    """Find thresholds that Solr's tolerance maps to the required ones, and where they exist.
 
     All are single-precision numbers. There may be none if numbers a millionth below are spaced
     more widely than at the threshold, as around zero, or if their sums with the tolerance are

@@ -1,4 +1,4 @@
-"""A model, and the steps before it, as one C99 file and its header, without any dependency."""
+"""One C99 file and its header, without dependencies, for a model and its preprocessing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Function:
     last: str  # the statements after the score
 
     def declaration(self, prefix: str) -> str:
-        """Write the head of the function, as its declaration has it."""
+        """Write the head of the function for its declaration and definition."""
         return f"{self.result} {prefix}_{self.name}({self.arguments})"
 
 
@@ -111,7 +111,7 @@ class _Source:
     # -------------------------------------------------------------- forms
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the struct ``rc_model`` that the form uses."""
+        """Return the fields of the struct ``rc_model`` that the form sets."""
         arrays = self.arrays
         facts = self.facts
         d = self.width
@@ -198,7 +198,7 @@ class _Source:
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
     def _calibration(self) -> str:
-        """Write C code of the curves and the rank of minimum expected cost."""
+        """Write the calibration curves and the choice of the rank of minimum expected cost."""
         found = self.described.calibration
         if found is None:
             return ""
@@ -214,7 +214,7 @@ class _Source:
         )
 
     def _functions(self) -> list[_Function]:
-        """Write the functions of a dense row, and those of a sparse one if it can be scored."""
+        """Write the functions of a dense row and, if it can be scored, of a sparse row."""
         calibrated = self.described.calibration is not None
         functions = []
         x = "y" if self.steps else "x"
@@ -381,7 +381,7 @@ def _quoted(text: str) -> str:
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """Write a C function that applies the steps to a row; ``table`` writes a named array."""
+    """Write a C function that preprocesses a row; ``table`` writes a named array."""
     lines = [f"    for (j = 0; j < {n_features}; j++)\n        y[j] = x[j];\n"]
     n = n_features
     norm = False
@@ -457,7 +457,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
-    """Return the names defined by each piece, and its text, in the order of the headers."""
+    """Return, for each piece of the headers in order, the names that it defines and its text."""
     found = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
@@ -499,5 +499,5 @@ def parts(code: str, fields: Collection[str]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Return the identifiers of rankcore in a piece, without comments."""
+    """Return the identifiers of rankcore in a piece of C, outside of comments."""
     return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

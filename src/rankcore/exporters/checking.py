@@ -71,7 +71,7 @@ class Check:
 
 
 def missing_engine(target: str) -> str | None:
-    """Return the package that checks a format, if it is not installed."""
+    """Return the package that a format's check requires, if it is not installed."""
     package = _PACKAGES.get(target)
     return None if package is None or find_spec(package) is not None else package
 
@@ -129,7 +129,7 @@ def check_export(
 
 
 def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) -> None:
-    """Raise ValueError if the engine's numbers differ; do nothing if either has none."""
+    """Raise ValueError if the engine's numbers of rows differ; either may be empty."""
     if expected is None or found is None:
         return
     other = np.flatnonzero((_differences(expected, found) > 0.0).reshape(len(expected), -1).any(1))

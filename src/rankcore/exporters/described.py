@@ -199,7 +199,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
 
 
 def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
-    """Return the steps before the learner, and the learner."""
+    """Return the preprocessing steps, and the learner."""
     if type(model).__name__ != "Pipeline":
         return [], model
     return [step for _, step in model.steps[:-1]], model.steps[-1][1]
@@ -218,7 +218,7 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
 
 
 def _without_units(scoring: Scoring) -> tuple[Scoring, Units | None]:
-    """Return the scoring form of standardised rows, and how a learner standardises them."""
+    """Return the scoring form of standardised rows, and their units; None for rows as given."""
     arrays = dict(scoring.arrays)
     if "factors" not in arrays:
         return scoring, None
@@ -227,7 +227,7 @@ def _without_units(scoring: Scoring) -> tuple[Scoring, Units | None]:
 
 
 def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
-    """Return scoring form and calibration of the learner inside; None for other models."""
+    """Return the inner scoring form and the calibration; None for models without one."""
     if scoring.form != "calibrated":
         return scoring, None
     arrays = scoring.arrays

@@ -43,7 +43,7 @@ def export_sql(described: Described, path: Path) -> Files:
 
 
 def _check_case(names: list[str]) -> None:
-    """Raise ValueError for columns that many databases take for one."""
+    """Raise ValueError for names of columns that differ only in case."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
@@ -76,7 +76,7 @@ def _sum(added: list[str]) -> str:
 
 
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
-    """Write columns after the preceding steps, in Python's order of operations."""
+    """Write preprocessed columns, with Python's order of operations."""
     found = [names[source] for source in columns.source.tolist()]
     for step in columns.steps:
         if step.kind == "clip":

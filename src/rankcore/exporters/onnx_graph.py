@@ -74,7 +74,7 @@ def _flat(graph: Graph, column: str) -> str:
 
 
 def _dot(graph: Graph, x: str, weights: Floats) -> str:
-    """Multiply rows by columns of weights; one score per row if there is one column."""
+    """Multiply rows by columns of weights; the result has a column per score."""
     product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
     return product if weights.ndim == 2 else _flat(graph, product)
 
@@ -84,7 +84,7 @@ def _column(graph: Graph, score: str) -> str:
 
 
 def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
-    """Count the thresholds that each score reaches; one column of scores, or one per threshold."""
+    """Count the thresholds that scores reach; scores have one column, or one per threshold."""
     reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
     counts = graph.add("Cast", reached, to=INT64)
     return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
@@ -221,7 +221,7 @@ def _ordinal_forest(graph: Graph, x: str, described: Described) -> dict[str, str
 
 
 def _own_forest(graph: Graph, x: str, described: Described) -> tuple[Forest, str]:
-    """Return the learner's trees, behind steps that are operators already, and their input."""
+    """Return the trees of a learner that follows other operators, and their input."""
     forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
     if forest.zero_missing:
         zero = graph.add("Equal", x, graph.array(0.0))

@@ -166,7 +166,7 @@ class Columns:
         return factor, summand
 
     def has(self, kind: str) -> bool:
-        """Return whether there is a step of a kind."""
+        """Return whether some step is of this kind."""
         return any(step.kind == kind for step in self.steps)
 
 

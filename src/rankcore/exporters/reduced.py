@@ -236,7 +236,7 @@ def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
 def _moved(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """Move thresholds to values before the steps."""
+    """Convert thresholds to those of values before the steps."""
     if not any(step.kind != "impute" for step in columns.steps):
         return rounded(bounds, dtype)
     return last_not_above(columns, which, bounds, dtype)
@@ -309,7 +309,7 @@ def _trees_of_stumps(
 
 
 def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, Floats]:
-    """Add two steps to a step function whose value at zero differs from that around it."""
+    """Add a step at zero alone to a step function, if its value there differs."""
     at = int(np.searchsorted(bounds, 0.0))
     if values[at] == at_zero:
         return bounds, values

@@ -169,7 +169,7 @@ def _solr_feature(term: Term) -> dict[str, Any]:
 
 
 def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
-    """Find powers of two by which each feature's thresholds become expressible.
+    """Find powers of two that make each feature's thresholds expressible in Solr.
 
     Solr adds 1e-6 to each threshold, in single precision: all numbers above 64 are expressible, but
     few small ones. Multiplication by a power of two is exact.

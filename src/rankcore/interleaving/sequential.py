@@ -215,7 +215,7 @@ def sequential_test(
 
 
 def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
-    """Compute the log-wealth of gamblers against a mean."""
+    """Compute the log-wealth of gamblers who bet against a mean."""
     bets = np.concatenate([BETS, -BETS])
 
     def log_wealth(mean: float) -> float:
@@ -228,7 +228,7 @@ def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
 
 
 def _interval(wealth: Callable[[float], float], mean: float, limit: float) -> tuple[float, float]:
-    """Find the means with wealth below a limit: it is convex, and at most 1 at ``mean``."""
+    """Find the means at which wealth stays below a limit; wealth is convex."""
     from scipy.optimize import brentq
 
     bounds = []

@@ -270,7 +270,7 @@ def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, A
 
 
 def _fronts(whole: Any, spec: ModelSpec) -> Iterator[Any]:
-    """Return the preprocessing before a model and contained models; None if there is none."""
+    """Return the preprocessing and the contained models of a model; None if there is neither."""
     yield split_front(whole)[0]
     for part, its_spec in spec.parts.values():
         assert its_spec is not None
@@ -278,7 +278,7 @@ def _fronts(whole: Any, spec: ModelSpec) -> Iterator[Any]:
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
-    """Return metadata of the scoring form; arrays missing in `arrays` are added."""
+    """Return metadata of the scoring form; add the arrays that ``arrays`` lacks."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
     known = {_where(array): name for name, array in arrays.items()}
@@ -310,7 +310,7 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
 
 def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> None:
-    """Raise ValueError unless readers that only score answer as the learner."""
+    """Raise ValueError unless the scoring form is that of the learner."""
     if metadata[SCORING] == "none":  # they reject the file
         return
     learner = split_front(model)[1]
@@ -348,7 +348,7 @@ def _where(array: np.ndarray) -> tuple[Any, ...]:
 def _rebuild_model(
     metadata: dict[str, str], arrays: Arrays, pipelines: Sequence[Any]
 ) -> tuple[Any, set[str]]:
-    """Build a model; return also the metadata keys of it and of contained models."""
+    """Build a model; return also the metadata keys that it and contained models have read."""
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(

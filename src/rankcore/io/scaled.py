@@ -29,7 +29,7 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
 
 
 def split_front(model: Any) -> tuple[Any, Any]:
-    """Return the scaler, the pipeline of other steps or None, and the learner."""
+    """Return the scaler, the pipeline of other steps (each may be None), and the learner."""
     if type(model).__name__ != "Pipeline":
         return None, model
     front, learner = model.steps[:-1], model.steps[-1][1]
@@ -45,7 +45,7 @@ def is_scaler(front: Any) -> bool:
 
 
 def split_scaler(model: Any) -> tuple[Any, Any]:
-    """Return the scaler or None, and the learner, of a loaded model; raise for other steps."""
+    """Return the scaler, or None, and the learner of a loaded model; raise for other steps."""
     front, learner = split_front(model)
     if front is not None and not is_scaler(front):
         raise ValueError(

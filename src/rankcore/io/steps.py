@@ -38,12 +38,12 @@ def import_skops() -> Any:
 
 
 def names_of_steps(pipeline: Any) -> list[str]:
-    """Return the classes of the steps before the learner, those of nested pipelines included."""
+    """Return the class names of the steps before the learner, including nested pipelines."""
     return [type(step).__name__ for step in split_pipeline(pipeline)[0]]
 
 
 def without_learner(pipeline: Any) -> Any:
-    """Return a pipeline with "passthrough" in place of its learner, and without its cache."""
+    """Return a pipeline with "passthrough" as its learner, and without a cache."""
     from sklearn.pipeline import Pipeline
 
     params = pipeline.get_params(deep=False) | {"memory": None}

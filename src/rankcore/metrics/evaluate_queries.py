@@ -132,7 +132,7 @@ class _Task:
 
 
 def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Compute measures, of which some are means over levels."""
+    """Compute measures; one with levels is the mean over these."""
     parts = [
         [replace(m, x=x, levels=None) for x in m.levels] if m.levels else [m] for m in measures
     ]
@@ -187,7 +187,7 @@ def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats
 
 
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
-    """Validate a cut-off: an integer from 1 to 2**63 - 1, or None if not ``needed``."""
+    """Return a valid cut-off: an integer from 1 to 2**63 - 1, or None if not ``needed``."""
     if k is None and not needed:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
@@ -211,7 +211,7 @@ def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
 def _given_gains(
     measures: Sequence[Measure], convention: Convention, labels: Floats
 ) -> Floats | None:
-    """Compute the gains of the rows from a table or function; None for named gains."""
+    """Compute the gains of rows by a table or function; None for gains with a name."""
     gain = convention.gain
     gained = [m for m in measures if MEASURES[m.kind].gained]
     if isinstance(gain, str) or not any(m.gain is None for m in gained):
@@ -303,7 +303,7 @@ def _settle(
     queries: Queries,
     sizes: NDArray[np.int64],
 ) -> None:
-    """Apply the conventions for queries that are empty, short, or of one document."""
+    """Apply the convention to queries that are empty, short, or of one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:

@@ -121,7 +121,7 @@ def _cut(name: str, text: str) -> int:
 
 
 def _with_number(measure: Measure, name: str, number: Number, value: Any) -> Measure:
-    """Add a numeric parameter."""
+    """Set the numeric parameter."""
     try:
         x = float(value)
     except ValueError:
@@ -144,7 +144,7 @@ def greater_is_better(name: str) -> bool:
 
 
 def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
-    """Add parameters in parentheses, as in ir-measures: ``rel=2``, ``dcg='exp-log2'``."""
+    """Set the parameters in parentheses, as in ir-measures: ``rel=2``, ``dcg='exp-log2'``."""
     kind = MEASURES[measure.kind]
     for argument in (text or "").split(","):
         if not argument.strip():

@@ -121,7 +121,7 @@ def rbo(
 
 
 def _rows(a: Any, b: Any, qid: Any) -> tuple[Queries, list[Floats]]:
-    """Return the items by query, and their scores in both rankings, NaN if there is none."""
+    """Return the items by query, and their scores in both rankings; NaN where an item is absent."""
     forms = [_form(one) for one in (a, b)]
     if forms[0] != forms[1]:
         raise TypeError(f"a and b must be rankings of one kind; got {forms[0]} and {forms[1]}")

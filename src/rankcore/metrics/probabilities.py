@@ -197,7 +197,7 @@ UNKNOWN = 1e-7
 
 
 def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floats:
-    """Add columns for labels that a model does not know, as `ranks_beside` places its classes."""
+    """Add columns for labels that a model does not know, at the places of `ranks_beside`."""
     if table.shape[1] == n_labels:
         return table
     found = np.full((len(table), n_labels), UNKNOWN)

@@ -31,7 +31,7 @@ MAXIMUM_LABEL = 4.0
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, with its deviations from the convention."""
+    """A measure, and the choices in which it differs from the convention."""
 
     kind: str
     k: int | None = None  # cut-off; None: all positions

@@ -113,7 +113,7 @@ def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
 
 
 def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """Return labels, probabilities and classes, as ranks if numbers are not classes."""
+    """Return labels, probabilities and classes; as ranks if numeric labels are not all classes."""
     truth = np.asarray(y)
     if truth.dtype.kind not in "biuf" or np.isin(truth, classes).all():
         return y, table, classes

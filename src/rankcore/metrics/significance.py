@@ -167,7 +167,7 @@ def compare(
 
 @contextmanager
 def _naming(system: str) -> Iterator[None]:
-    """Name the system in errors of its evaluation."""
+    """Add the name of a system to errors of its evaluation."""
     try:
         yield
     except ValueError as error:
@@ -313,7 +313,7 @@ def _contrast(
 
 
 def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) -> float:
-    """Compute the p-value of paired differences: fraction of signs with as large a mean.
+    """Compute the p-value of paired differences by random signs.
 
     All 2^n patterns are enumerated if there are at most ``n_resamples``. The observed one counts.
     Sums of more than `MANY` have the normal distribution.
@@ -341,7 +341,7 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
 def bootstrap_interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Compute the percentile confidence interval of the mean; of more than `MANY`, the normal."""
+    """Compute the bootstrap percentile interval of a mean; beyond `MANY` queries, the normal."""
     from scipy.stats import bootstrap, norm
 
     if d.size == 1:  # every sample is the same

@@ -1,4 +1,4 @@
-"""Ranking loss with pairs weighed by position."""
+"""Ranking loss whose pairs are weighed by position."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def weight_table(w: Any, n: int) -> Floats:
 
 
 def _named_weight(w: Any) -> tuple[str, int] | None:
-    """Return the name of a weight and its number or 0; None for tables and callables."""
+    """Return a weight's name and its number, or 0; None for tables and functions."""
     number: Any = None
     if isinstance(w, tuple) and len(w) == 2 and isinstance(w[0], str):
         w, number = w
@@ -193,7 +193,7 @@ def _named_weight(w: Any) -> tuple[str, int] | None:
 
 
 def _lookup(w: Any, longest: int) -> Weigh:
-    """Return a function that looks weights up in a table."""
+    """Return a function that reads weights from a table."""
     table = np.asarray(w)
     if table.dtype.kind not in "biuf" or table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ValueError(f"w must be a name, a square table of numbers or a callable; got {w!r}")

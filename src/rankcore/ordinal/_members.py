@@ -46,7 +46,7 @@ MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the minimum 32-bit draws for taking an example once, twice and so on, uint64.
+    """Return the minimum 32-bit draws for taking an example once, twice and so on, as uint64.
 
     Shape (1, times); with weights of rows, which multiply the expected number of times, (n_rows,
     times).
@@ -163,7 +163,7 @@ class OAP(OnlineOrdinalClassifier):
         return member
 
     def _votes(self) -> np.ndarray:
-        """Return the votes of the members: one each, for learners that vote."""
+        """Return the number of votes of each member."""
         return np.ones(self._fitted_state().settings["n_estimators"], dtype=np.int64)
 
     def _voters(self) -> Voters:
@@ -223,7 +223,7 @@ class OAP(OnlineOrdinalClassifier):
         return start
 
     def _move_members(self, state: OnlineRecord, block: Block) -> tuple[int, np.ndarray]:
-        """Let the members learn; return the first position not learned and the mean's moves."""
+        """Let the members learn; return the first position not learned, and moves of the mean."""
         examples, model = block.examples, state.model
         shape_of_moves = block.stop - block.start, model["totals"].size
         lines = math.ceil(state.settings["n_estimators"] / LANES)

@@ -1,4 +1,4 @@
-"""Passes and loss curve of an online learner of ordered labels, besides its model."""
+"""The passes of an online learner of ordered labels: its log, loss curve and model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankcore._ext.online_model import MOST_COUNTED, are_counts
 
 @dataclass(kw_only=True)
 class OnlineRecord(LearnerState):
-    """Passes of an online learner, and its model."""
+    """An online learner's model and passes."""
 
     model: Any  # an ``OnlineModel`` of ``_ext/online_model``
     # Examples seen and total rank loss, at the marks of `checkpoints`.
@@ -34,7 +34,7 @@ class OnlineRecord(LearnerState):
         return counts
 
     def parameters(self) -> tuple[Any, int]:
-        """Copy what was learned, for `restore`."""
+        """Copy the learned parameters, for `restore`."""
         return self.model.copy(), len(self.curve)
 
     def restore(self, parameters: tuple[Any, int]) -> None:

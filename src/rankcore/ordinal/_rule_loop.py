@@ -1,4 +1,4 @@
-"""Base of rules in Python: arrays as attributes, the loop over rows, averages."""
+"""Base class of rules in Python: arrays as attributes, the loop over rows, averages."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ PROVIDED = ("t", "n_ranks", "scale")
 
 
 class RuleModel(OnlineModel):
-    """Arrays of a user-defined rule, which Python code learns."""
+    """Arrays of a user-defined rule, which its Python code changes."""
 
     def declare(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
-        """Declare the arrays of ``start``, in the form that it gave them."""
+        """Declare the arrays that ``start`` returned, with their shapes."""
         forms = {
             name: Array(*arrays[name].shape, dtype=arrays[name].dtype, averaged=True)
             for name in self.settings["arrays"]
@@ -82,7 +82,7 @@ class RuleLearner(OnlineOrdinalClassifier):
     steps: NDArray[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Add all accepted parameters to the signature of ``__init__(self, mine=1, **params)``.
+        """Add inherited parameters to the signature of a constructor with ``**params``.
 
         scikit-learn reads a learner's parameters from this signature.
         """
@@ -288,7 +288,7 @@ def put_in(array: NDArray[Any], name: str, value: Any) -> None:
 
 
 def _check_arrays(model: Any, arrays: Any) -> None:
-    """Raise unless `start` returned arrays with valid, unused names."""
+    """Raise unless `start` returned arrays, under valid names that are not taken."""
     if not isinstance(arrays, dict) or not arrays:
         raise TypeError(f"start must return a dict of arrays by name; got {arrays!r}")
     for name, array in arrays.items():
@@ -308,7 +308,7 @@ def _check_arrays(model: Any, arrays: Any) -> None:
 
 
 def _check_attributes(rule: Any, known: Mapping[str, Any], method: str) -> None:
-    """Raise if a method set attributes other than its arrays."""
+    """Raise if a method set attributes other than the rule's arrays."""
     here = vars(rule)
     changed = [name for name in here if name not in known or here[name] is not known[name]]
     if changed or len(here) < len(known):

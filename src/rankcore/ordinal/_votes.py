@@ -77,7 +77,7 @@ def ranks_by_votes(learner: Any, rows: Rows) -> np.ndarray:
 
 
 def measured_by_votes(learner: Any, rows: Rows) -> np.ndarray:
-    """Predict ranks, or mean ranks from 0 with ``output="mean"``, to measure."""
+    """Predict ranks, or mean ranks from 0 with ``output="mean"``, for measures."""
     if learner.output == "mean":
         return mean_ranks(learner, rows) - 1
     return ranks_by_votes(learner, rows)

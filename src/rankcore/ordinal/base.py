@@ -160,7 +160,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         return cls(**{**of_all, **cls._published, **given})
 
     def _check_together(self) -> None:
-        """Raise if a half-life is set without an average."""
+        """Raise if ``half_life`` is set without ``average``."""
         average = self._model_class.averaged_by
         half_life = getattr(self, "half_life", None)
         if half_life is not None and not getattr(self, average):
@@ -201,7 +201,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         return self._ranks(rows)
 
     def _block_rows(self, rows: Rows, state: OnlineRecord) -> int:
-        """Return the rows to learn between two checks for signals: a few milliseconds of work."""
+        """Return how many rows to learn between checks for signals, in a few milliseconds."""
         vectors = max(1, state.model["weights"].size // rows.n_features)
         work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
@@ -256,17 +256,17 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         return 2
 
     def _mean_square(self, state: OnlineRecord, rows: Rows) -> float:
-        """Return the square of the automatic scale from the first rows."""
+        """Return the square of the automatic scale, from the first rows."""
         return mean_square_length(rows)
 
     _change_units = change_units
 
     def _renew_units(self, model: Any) -> None:
-        """Change a model that learns a stream to the units of all rows up to the next one."""
+        """Change a model on a stream to the units of all rows up to the next one."""
         renew_units(self, model)
 
     def _check_more_rows(self, state: OnlineRecord, rows: Rows) -> None:
-        """Raise if the state cannot learn these rows, before it is changed."""
+        """Raise, before the state is changed, if it cannot learn these rows."""
 
     def _check_weighable(self) -> None:
         """Raise if these parameters do not support weights."""

@@ -119,7 +119,7 @@ def _segments(occurring: NDArray[np.int32], n_ranks: int) -> NDArray[np.intp]:
 def with_absent(
     found: CumulativeLogits, scores: Floats, occurring: NDArray[np.int32], n_ranks: int
 ) -> CumulativeLogits:
-    """Insert the thresholds of ranks that do not occur, whose probabilities are then about 1e-7.
+    """Insert thresholds of ranks that do not occur, which give them probabilities of about 1e-7.
 
     Without rows of a rank, the likelihood increases until its two thresholds meet, or until the
     threshold at an end is infinite. Here they stay apart, so that no probability is 0.

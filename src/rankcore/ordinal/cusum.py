@@ -39,7 +39,7 @@ def check_weighable(learner: Any) -> None:
 
 
 def facts_of_decision(learner: Any) -> dict[str, str | int]:
-    """Return the parameters that decide between the ranks."""
+    """Return the parameters of the decision between ranks."""
     return {"decision": learner.decision, "tie": learner.tie_break}
 
 

@@ -30,7 +30,7 @@ def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
 def rank_changes(
     rank_of: Callable[[Floats], NDArray[np.int32]], points: Floats
 ) -> tuple[Floats, NDArray[np.int32]]:
-    """Return where the rank of a score changes, and the rank below and from each change on.
+    """Return the scores at which the rank changes, and the ranks between these.
 
     ``points`` ascend. Between two of them with one rank, the rank must not change. A change is the
     lowest score with the rank that follows, found by bisection to the last bit.

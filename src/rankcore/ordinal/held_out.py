@@ -56,14 +56,14 @@ class HeldOutFits:
         return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
 
     def frozen(self) -> HeldOutScores:
-        """Score all rows by the learner as it is, which was fitted to others."""
+        """Score all rows by the fitted learner, which must not have learned from them."""
         rows = np.arange(self.labels.size)
         scores = self._scores(self.estimator, rows)
         center, scale = moments(scores)
         return HeldOutScores(self.estimator, center, scale, rows, (scores - center) / scale)
 
     def cross_validated(self, parts: Sequence[tuple[Any, Any]]) -> HeldOutScores:
-        """Score the held-out rows of each fold by a copy fitted to the others; fit to all rows."""
+        """Score the held-out rows of each fold by a copy fitted to the others; fit one to all."""
         held_out, scores = [], []
         for learned, others in parts:
             found = self._fold(np.asarray(learned), np.asarray(others))

@@ -99,7 +99,7 @@ def merge(
 
 
 def _copied_state(model: Any) -> OnlineRecord:
-    """Return a copy of a state, for another thread may go on to learn."""
+    """Return a copy of a state, as another thread may continue to learn."""
     copied: OnlineRecord = read_model("merge", model, lambda: deepcopy(model._state))
     return copied
 

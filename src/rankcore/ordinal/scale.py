@@ -17,12 +17,12 @@ SCALE = Options("auto") | Real(1e-100, 1e100)
 
 
 def standardize_setting(value: Any) -> str | bool:
-    """Return the parameter as stored with a state."""
+    """Return ``standardize`` as a state stores it."""
     return "auto" if value == "auto" else False
 
 
 def scale_setting(value: Any) -> float | str:
-    """Return the parameter as stored with a state."""
+    """Return a scale or margin as a state stores it."""
     return value if isinstance(value, str) else float(value)
 
 
@@ -31,7 +31,7 @@ ANY_HALF_LIFE = Options("auto") | HALF_LIFE
 
 
 def half_life_setting(value: Any) -> float | str | None:
-    """Return the parameter as stored with a state."""
+    """Return ``half_life`` as a state stores it."""
     return None if value is None else scale_setting(value)
 
 
@@ -57,7 +57,7 @@ OF_FORGETTING: BuiltIn = {"half_life": half_life_setting}
 def fix_scale(
     model: Any, learner: Any, mean_square: Callable[[], float], share: Callable[[], float]
 ) -> None:
-    """Set constant and margin of a model, if it has them and they are unknown, by the first rows.
+    """Set the unknown scale and margin of a model, if it has them, from the first rows.
 
     These have a mean squared norm, and a share of values that are not 0.
     """
@@ -72,7 +72,7 @@ def fix_scale(
 
 
 def forget_scale(model: Any) -> None:
-    """Make the constant and margin of a model unknown again, if they are automatic."""
+    """Reset the scale and margin of a model, if they are automatic, to unknown."""
     for name in ("scale", "margin"):
         if name in model.arrays:
             model[name][...] = model.forms[name].first(model.settings)
@@ -83,7 +83,7 @@ def _value(model: Any, name: str) -> float:
 
 
 def check_scale(model: Any) -> None:
-    """Raise ValueError unless a restored scale and margin are positive, 0 or not known yet."""
+    """Raise ValueError unless a restored scale and margin are positive, 0 or unknown."""
     for name in ("scale", "margin"):
         value = _value(model, name)
         if not (value >= 0 or value == UNKNOWN):

@@ -75,7 +75,7 @@ def change_units(learner: Any, model: Any, moments: Moments, *, first: bool) -> 
 
 
 def renew_units(learner: Any, model: Any) -> None:
-    """Change a model that learns a stream to the units of all rows up to the next one."""
+    """Change a model on a stream to the units of all rows up to the next one."""
     moments = moments_of(model)
     learner._change_units(model, moments, first=moments.n_rows <= FIRST_ROWS)
     if moments.sparse and moments.n_rows >= DECIDED_ROWS:
@@ -112,7 +112,7 @@ def standardize_fit(
 
 
 def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
-    """Set the units of a new model, or leave its rows alone, by the moments of all rows of a fit.
+    """Set the units of a new model from the moments of a fit's rows, or leave rows as they are.
 
     Raises ValueError if values are so large that their squares overflow.
     """
@@ -126,7 +126,7 @@ def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
 
 
 def unite_units(models: Sequence[Any], base: Any) -> None:
-    """Change models that continued ``base``, and it, to the units of the rows of all of them."""
+    """Change models that continued ``base``, and ``base``, to the units of all their rows."""
     every = [*models, base]
     if not base.standardizes:
         return

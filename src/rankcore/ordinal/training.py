@@ -225,7 +225,7 @@ class OnlineLearner(PassLearner):
                 state.model.rows_done = False
 
     def _in_units(self, rows: Rows) -> tuple[Rows, bool]:
-        """Return rows for all passes, and whether they are standardised: once, if there is room."""
+        """Return rows for all passes, standardised if memory suffices, and whether they are."""
         model = self._state.model
         room = 8 * rows.n_rows * rows.n_features <= STANDARDIZED_BYTES
         if not (model.folds and model.rows_change and room and self.n_iterations > 1):
@@ -303,7 +303,7 @@ def run_pass(
 
 
 def raise_overflow(model: Any, row: int) -> None:
-    """Raise ValueError for a row whose score overflowed or, if it is -1, for the weights."""
+    """Raise ValueError for a row whose score overflowed; for -1, because of the weights."""
     if row < 0:
         raise ValueError(f"the weights overflowed, fit again: {model._overflow_hint}")
     raise ValueError(f"the score of row {row} overflowed: {model._overflow_hint}")
@@ -318,7 +318,7 @@ def partial_fit_online(
     follow: bool = True,
     grow: bool = False,
 ) -> None:
-    """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes.
+    """Learn further examples in place, as ``partial_fit``; ``given`` are declared classes.
 
     ``follow`` is whether the units of standardised rows follow these rows, ``grow`` whether they
     may have further features.
@@ -470,7 +470,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
 
 
 def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
-    """Return the expected loss of a query, or losses of a sample of orders."""
+    """Return the mean losses of the model and of the best constant."""
     counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
     total = 0.0
     for window in source.windows(fitted.n_features_in_, None):
@@ -483,7 +483,7 @@ def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
 
 
 def _spread(rows: Rows, ranks: NDArray[Any]) -> Iterable[tuple[Rows, NDArray[Any]]]:
-    """Return at most `MEASURED_ROWS` of the rows, with their ranks, copied a few at a time."""
+    """Return at most `MEASURED_ROWS` of the rows and their ranks, in small parts."""
     if rows.n_rows <= MEASURED_ROWS:
         yield rows, ranks
         return

@@ -29,7 +29,7 @@ NEIGHBOURS = 10_000
 
 
 class WeightByLabel(Constraint):
-    """A dict from label to weight, whose entries are checked beside the labels of a fit."""
+    """A dict from label to weight; a fit checks its entries with the labels."""
 
     def accepts(self, value: Any) -> bool:
         """Return whether the value is a dict."""
@@ -82,7 +82,7 @@ def row_weights(
 
 @dataclass(frozen=True)
 class WeightFacts:
-    """Summary of the weights of rows: extremes, whether fractions occur, and their sum."""
+    """Summary of row weights: extremes, sum, and whether some are fractions."""
 
     n_rows: int
     n_weighted: int  # rows of positive weight
@@ -93,7 +93,7 @@ class WeightFacts:
 
     @classmethod
     def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
-        """Summarise weights of rows or, with ``counts``, of classes with these numbers of rows."""
+        """Summarise weights of rows; with ``counts``, of classes with these numbers of rows."""
         if counts is None:
             n_rows, there, total = weights.size, weights, exact_sum(weights)
             n_weighted = int(np.count_nonzero(weights))
@@ -119,7 +119,7 @@ class WeightFacts:
         )
 
     def all_weigh(self, value: float) -> bool:
-        """Return whether all weights are equal to a value; True if there are no rows."""
+        """Return whether all weights equal a value; True if there are no rows."""
         return self.least >= value >= self.largest
 
     def divisor(self, visits: bool, all_rows: bool = True) -> float:
@@ -202,7 +202,7 @@ class Block:
     losses: np.ndarray
 
     def learn(self, model: Any, learner: Any, steps: np.ndarray | None, follow: bool = True) -> int:
-        """Let a model learn by a learner's parameters; return the first position not learned.
+        """Learn by a learner's parameters; return the first position not learned.
 
         ``follow`` is whether its moments follow the rows, if it learns a stream.
         """
@@ -299,7 +299,7 @@ class Visits:
         return self._order
 
     def _in_blocks(self) -> np.ndarray:
-        """Return the blocks in random order, starting at a random row, with their rows shuffled."""
+        """Return all rows: blocks from a random offset, in random order, each shuffled."""
         size, n = self._n_together, self._n
         phase = int(self._generator.integers(size))
         starts = np.arange(phase - size, n, size, dtype=np.int64)
@@ -309,7 +309,7 @@ class Visits:
 
 
 def as_steps(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the visits and step factors of a learner whose steps are multiplied by weights.
+    """Return visits and step factors for a learner whose steps are multiplied by weights.
 
     Rows of weight 0 are not visited.
     """

@@ -123,7 +123,7 @@ def _pooled_roc(ax: Any, labels: Any, scores: Any, rel: float, name: str) -> Non
 def _roc_of_queries(
     labels: Any, scores: Any, queries: Queries, rel: float
 ) -> list[tuple[Any, Any]]:
-    """Compute a curve per query that has both classes."""
+    """Compute the curve of each query that has both classes."""
     curves = []
     for first, last in pairwise(queries.bounds.tolist()):
         rows = slice(first, last) if queries.rows is None else queries.rows[first:last]

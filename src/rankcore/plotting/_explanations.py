@@ -67,7 +67,7 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
 
 
 def _above(ax: Any, text: str, x: float, edge: float = 1.0, **style: Any) -> None:
-    """Write a text above the upper edge of the axes, or above the lower one, 0."""
+    """Write a text above the axes or, with ``edge=0``, above their lower edge."""
     style = {"xytext": (0, 3), "ha": "center", **style}
     transform = ax.get_xaxis_transform()
     ax.annotate(

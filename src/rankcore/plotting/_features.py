@@ -127,13 +127,13 @@ def plot_contributions(
 
 
 def _some(X: Any, most: int) -> Any:
-    """Select rows at equal steps, if there are more."""
+    """Select rows at equal steps, if there are too many."""
     n = n_rows_of(X)
     return X if n <= most else take_rows(X, np.linspace(0, n - 1, most).astype(np.int64))
 
 
 def _number_of(feature: int | str, names: list[str]) -> int:
-    """Return the number of a feature that is given by its number or name."""
+    """Return the number of a feature, given its number or name."""
     if isinstance(feature, str):
         if feature not in names:
             raise ValueError(f"there is no feature {feature!r}; names are {', '.join(names[:10])}")
@@ -144,7 +144,7 @@ def _number_of(feature: int | str, names: list[str]) -> int:
 
 
 class _Drawn:
-    """Contributions to draw: of rows, and of further values of a feature."""
+    """Contributions to draw: those of rows, and of further values of a feature."""
 
     def __init__(self, explained: ExplainedModel, X: Any, background: Any, output: Any) -> None:
         self._explained, self._output = explained, output
@@ -182,7 +182,7 @@ class _Drawn:
             ax.axhline(missing[0], color=ORANGE, linewidth=1, linestyle="--", label="missing")
 
     def _probe(self, column: int, values: Any, number: int) -> tuple[Any, Any]:
-        """Return rows with values of one column, and the contributions of its feature."""
+        """Return rows with other values in a column, and the contributions of its feature."""
         rows = np.repeat(self._columns[:1], values.size, axis=0)
         rows[:, column] = values
         checked = dense_rows(rows, "X", True)
@@ -228,7 +228,7 @@ class _Drawn:
 
 
 def _draw_rug(ax: Any, values: Any) -> None:
-    """Mark values under the axes; of many, a sample at equal steps of the sorted values."""
+    """Mark values below the axes; if there are many, only equally spaced quantiles."""
     some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
     ax.plot(
         some,

@@ -190,7 +190,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         return self
 
     def _column_of_fit(self, qid: Any) -> str | None:
-        """Return the column of queries of a fit: the given one or, to continue, the known one."""
+        """Return the column of queries: the argument or, to continue, that of the previous fit."""
         if isinstance(qid, str):
             return qid
         return vars(self).get("query_column_") if getattr(self, "warm_start", False) else None
@@ -294,7 +294,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         )
 
     def _keep_features(self, n_features: int) -> None:
-        """Remove all but the first features from the model."""
+        """Remove all but the first ``n_features`` features from the model."""
         raise NotImplementedError
 
     @consistent_read
@@ -393,7 +393,7 @@ class Ranker(SerializableMixin, BaseEstimator):
         return measure(SCORE, labels, self._scores(rows, queries), queries, weights)
 
     def _by_rank(self) -> bool:
-        """Return whether a score depends on the other rows of its query."""
+        """Return whether a row's score depends on the other rows of its query."""
         return False
 
     def _rows_in_queries(

@@ -38,7 +38,7 @@ TAU = 0.01
 
 
 def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
-    """Return the propensity of each position, given those of positions 1, 2, ..."""
+    """Return the propensities of given positions; ``theta`` has those of positions 1, 2, ..."""
     known = np.asarray(theta, dtype=np.float64)
     places = np.asarray(position)
     if known.ndim != 1 or not (np.isnan(known) | ((known >= 0) & np.isfinite(known))).all():
@@ -53,12 +53,12 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
 
 
 def trust_of(propensity: Any) -> Floats | None:
-    """Return the clicks by trust, if the propensities have them."""
+    """Return the clicks by trust, if the propensities include them."""
     return getattr(propensity, "trust", None)
 
 
 def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
-    """Raise ValueError if queries of these numbers of clicked rows and rows have too many pairs."""
+    """Raise ValueError if queries have too many pairs, by their numbers of clicked and all rows."""
     n = clicked * (sizes - 1)
     if n.sum() > MAX_PAIRS:
         at = int(n.argmax())
@@ -70,7 +70,7 @@ def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
 
 
 def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
-    """Pair each row that has a weight with every other row of its query; return weights, too.
+    """Pair each row of positive weight with every other row of its query; return weights, too.
 
     The row wins if its weight is positive, and loses by its absolute value if it is negative.
     """
@@ -140,7 +140,7 @@ def weigh_clicks(
 
 
 def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData, NDArray[np.int64]]:
-    """Return the data of a fit with one more indicator feature per position, and the positions."""
+    """Return data with an indicator feature for each position, and the positions."""
     if isinstance(data.X, RowBlocks):
         raise ValueError("position requires rows in memory; got rows on disk")
     X, qid = take_queries(data.X, data.qid, data.group, data.column)
@@ -157,7 +157,7 @@ def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData,
 
 
 def with_columns(rows: Rows, n: int, ones: NDArray[np.intp] | None = None) -> Any:
-    """Append n features: 0, but 1 in the column of ``ones`` of each row."""
+    """Append n features, which are 0 except for a 1 in the column ``ones`` of each row."""
     X, every = as_matrix(rows), np.arange(rows.n_rows)
     if sp.issparse(X):
         each = np.empty(0, np.intp) if ones is None else ones

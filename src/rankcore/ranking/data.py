@@ -25,7 +25,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class RankingData:
-    """The arguments of a ranker's ``fit``, not yet checked."""
+    """The arguments of a ranker's ``fit``, not validated yet."""
 
     X: Any
     y: Any = None
@@ -46,7 +46,7 @@ def held_out_sets(
     eval_group: Any = None,
     column: str | None = None,
 ) -> list[HeldOut]:
-    """Return the held-out sets of the arguments of ``fit``, whose queries are in a column."""
+    """Return held-out sets from the arguments of ``fit``; queries may be in a column."""
     more = {"eval_qid": eval_qid, "eval_group": eval_group}
     found = []
     for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):

@@ -77,7 +77,7 @@ class Pairing:
         return steps
 
     def part(self, kept: NDArray[np.bool_]) -> Pairing:
-        """Return the pairs by label of some of the queries."""
+        """Return the pairs of some of the queries."""
         sizes = np.diff(self.bounds)
         docs = np.repeat(kept, sizes)
         return Pairing(
@@ -264,7 +264,7 @@ def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
-    """Count each document's lower ones in its query; return also the ends of level and query."""
+    """Count the lower documents of each document in its query; return ends of levels, too."""
     n = labels.size
     change = np.ones(n + 1, dtype=bool)
     change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
@@ -275,7 +275,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 
 def _suffix_sums(values: Floats, stop: Any) -> Floats:
-    """Sum the values from each to the end of its part.
+    """Return, for each value, the sum from it to the end of its part.
 
     Differences of cumulative sums would have rounding errors of all previous queries. Each pass
     doubles the length of the sums: O(n log n) for parts of n values.

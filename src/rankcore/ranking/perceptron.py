@@ -370,7 +370,7 @@ class PairwisePerceptron(Ranker):
         follow: bool = True,
         grow: bool = False,
     ) -> Self:
-        """Learn the queries of a window; ``follow`` their deviations, or keep the factors.
+        """Learn the queries of a window; update the feature factors if ``follow``.
 
         Labels are numbers, which replace ``words``. With ``grow`` there may be further features.
         """
@@ -446,7 +446,7 @@ class PairwisePerceptron(Ranker):
     # ---------------------------------------------------------------- fitted model
 
     def _check_together(self) -> None:
-        """Check the parameters of predictions, which may have changed since the fit."""
+        """Check the parameters of predictions, which may have been set since the fit."""
         check_declared(self, "variant", "combine", "committee_size", "half_life")
         if self.half_life is not None and self.variant != "averaged":
             raise ValueError(

@@ -30,7 +30,7 @@ class PairwiseState(LearnerState):
     seed: int  # of the order of pairs
 
     def parameters(self) -> PairModel:
-        """Copy what was learned, for `restore`."""
+        """Copy the learned parameters, for `restore`."""
         return self.model.copy()
 
     def restore(self, parameters: PairModel) -> None:

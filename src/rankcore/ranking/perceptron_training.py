@@ -261,7 +261,7 @@ def bind_pairs(model: Any, pairing: Pairing, rows: Rows, passes: int = 1) -> ker
 def _ways(
     pairing: Pairing, rows: Rows, solver: str, passes: int, lexicographic: bool
 ) -> NDArray[np.uint8]:
-    """Choose the cheapest way to compute scores for each query; the same on every machine."""
+    """Choose the cheapest way to compute each query's scores, independently of the machine."""
     n_docs, dense = np.diff(pairing.bounds), rows.columns is None
     if solver == "packed" and not dense:
         solver = "lazy"

@@ -31,7 +31,7 @@ MOST_GROWTH = 1.1
 
 
 def factors_of(moments: Moments) -> Floats:
-    """Return what columns are multiplied by: 1 / deviation, or 1 for those that are left alone.
+    """Return the factors of columns: 1 / deviation, or 1 for columns to leave as they are.
 
     It is 0 for constants: their differences are 0, and their weights would be rounding errors.
     """
@@ -40,7 +40,7 @@ def factors_of(moments: Moments) -> Floats:
 
 
 def _inverse_deviations(moments: Moments) -> Floats:
-    """Return the factors of columns, also of constants, which may begin to move."""
+    """Return the factors of columns, including constant ones, which may vary later."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinite moments are not safe
         deviation = moments.units().deviation
     safe = (deviation >= SAFE[0]) & (deviation <= SAFE[1])
@@ -58,7 +58,7 @@ def factors_of_window(window: Window, part: NDArray[np.int64] | None = None) -> 
 
 
 def add_window(moments: Moments, window: Window, part: NDArray[np.int64] | None = None) -> None:
-    """Add the weighted rows of a window, or those of ``part``, some with a positive weight."""
+    """Add the weighted rows of a window, or of ``part``; some weight must be positive."""
     rows, weights = window.rows, row_weights(window)
     if part is not None:
         of_part = np.zeros(rows.n_rows)
@@ -94,7 +94,7 @@ def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | No
 
 
 def scale_by(model: PairModel, moments: Moments | None) -> None:
-    """Set the factors of a new model by the moments of rows, or leave these alone."""
+    """Set the factors of a new model from the moments of rows, or leave rows as they are."""
     if moments is None:
         model.leave_alone()
         return
@@ -105,7 +105,7 @@ def scale_by(model: PairModel, moments: Moments | None) -> None:
 def parts_of_stream(
     model: PairModel, window: Window, pairing: Pairing
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of queries that are learned with the same factors, which are set before each.
+    """Yield ranges of queries to learn with the same factors, which are set before each.
 
     Factors are those of all weighted rows of queries with pairs so far. They change at the first
     query with which these are a power of two or more, a deviation has grown by more than
@@ -135,7 +135,7 @@ def parts_of_stream(
 
 
 def _change_factors(model: PairModel, factors: Floats) -> None:
-    """Set the factors of a model; weights of deviations that grew much keep their numbers."""
+    """Set the factors of a model; where a deviation grew much, keep the standardised weight."""
     scale = model["scale"]
     shrink = np.where(scale > MOST_GROWTH * factors, factors / scale, 1.0)
     for name in ("weights", "weights_sums", "members"):
@@ -144,7 +144,7 @@ def _change_factors(model: PairModel, factors: Floats) -> None:
 
 
 def _add(moments: Moments, rows: Rows, weights: Floats | None, docs: NDArray[np.int64]) -> None:
-    """Add rows, in their order; usually these are neighbours."""
+    """Add rows in their order; they are usually neighbours."""
     docs = np.sort(docs)
     for run in np.split(docs, np.flatnonzero(np.diff(docs) != 1) + 1):
         moments.add(rows, weights, int(run[0]), int(run[-1]) + 1)

@@ -33,7 +33,7 @@ REPORT_SECONDS = 0.005
 
 @dataclass
 class StructuredState(LearnerState):
-    """Weights and, to average, the sums of (examples before) * change."""
+    """Weights and, for averages, the sums of each change times the examples before it."""
 
     arrays: Array  # (1, n_parameters) or (2, n_parameters)
     t: int = 0  # examples seen
@@ -92,7 +92,7 @@ class StructuredLearner(BaseEstimator):
 
     @abstractmethod
     def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:
-        """Predict and learn one example after the other; yield the loss of each prediction.
+        """Predict and learn examples in turn; yield the loss of each prediction.
 
         The caller counts an example in ``state`` before it requests the next one.
         """
@@ -251,7 +251,7 @@ class StructuredLearner(BaseEstimator):
                 reported = perf_counter()
 
     def _rival(self, y: Any, search: Callable[[Any, float], Any]) -> tuple[float, Any, float]:
-        """Return the loss of the prediction, the rival, and the loss of the rival.
+        """Return the loss of the prediction, the rival output, and the rival's loss.
 
         ``search`` finds the best output, given the true one and a margin.
         """
@@ -276,7 +276,7 @@ class StructuredLearner(BaseEstimator):
         state.arrays[:, indices] = moved
 
     def _step(self, loss: float, gap: float, norm: float) -> float:
-        """Compute the step size for a rival of this loss that the true output beats by the gap."""
+        """Compute the step for a rival that the true output beats by this gap."""
         deficit = loss - gap
         if self.update == "perceptron":
             return 1.0

@@ -36,13 +36,13 @@ __all__ = ["KernelStructuredPerceptron"]
 
 @dataclass(kw_only=True)
 class KernelStructuredState(StructuredState):
-    """Coefficients of atoms, and the weights of linear features."""
+    """Coefficients of atoms, and weights of linear features."""
 
     pool: pools.Arrays  # the arrays of ``rankcore.ordinal.kernel.pools``; an output is a label
     n_features: int  # columns of the parts
 
     def is_zero(self) -> bool:
-        """Return whether no example was added: False after a mistake."""
+        """Return False: each mistake adds coefficients."""
         return False
 
     def copy(self) -> Self:
@@ -53,7 +53,7 @@ class KernelStructuredState(StructuredState):
 
 @dataclass
 class KernelExamples(Examples):
-    """Examples with their parts in one matrix: those of input i from ``ends[i]`` on."""
+    """Examples with their parts in one matrix; those of input i start at ``ends[i]``."""
 
     rows: Rows | None  # None without parts
     ends: Array

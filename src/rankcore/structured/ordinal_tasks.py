@@ -20,7 +20,7 @@ __all__ = ["CuSumTask", "PRankTask"]
 
 
 class _Rows(list[Pair]):
-    """Rows of a matrix, as columns and values of the nonzeros."""
+    """Rows of a matrix as indices and values of their nonzeros."""
 
     def __init__(self, X: Any) -> None:
         rows = as_rows(X)
@@ -52,7 +52,7 @@ class _OrdinalTask(Task):
     def gains(self, weights: Array, x: Pair) -> Array: ...
 
     def examples(self, X: RowsLike, Y: ArrayLike | None = None) -> tuple[_Rows, list[int] | None]:
-        """Convert a matrix and ranks to rows, as columns and values, and a list of ranks."""
+        """Convert a matrix and ranks to sparse rows and a list of ranks."""
         if Y is None:
             return _Rows(X), None
         ranks = np.asarray(Y)
@@ -79,7 +79,7 @@ class _OrdinalTask(Task):
         return int(best[0 if self.tie_break == "low" else -1])
 
     def loss(self, y: int, z: int) -> float:
-        """Return the distance of the ranks."""
+        """Return the distance between two ranks."""
         return abs(y - z)
 
 
@@ -131,7 +131,7 @@ class CuSumTask(_OrdinalTask):
         return (self.n_ranks - 1) * (self.fit_intercept + X.n_features)
 
     def features(self, x: Pair, y: int) -> Pair:
-        """Repeat the row, and the -1, for each step up to y."""
+        """Return the row and a -1, once for each step up to y."""
         columns, values = x
         if self.fit_intercept:
             columns, values = np.append(0, 1 + columns), np.append(-1.0, values)
@@ -180,7 +180,7 @@ class PRankTask(_OrdinalTask):
         return self.n_ranks - 1 + X.n_features
 
     def features(self, x: Pair, y: int) -> Pair:
-        """Multiply the row by the number of steps up to y, with -1 for the threshold of each."""
+        """Return the row times the number of steps up to y, and -1 for each of their thresholds."""
         columns, values = x
         indices = np.append(np.arange(y - 1), self.n_ranks - 1 + columns)
         return indices, np.append(np.full(y - 1, -1.0), (y - 1) * values)

@@ -172,7 +172,7 @@ def _reading(data: list[str], layout: Layout, streaming: Streaming) -> Streaming
 
 
 def _labels(rows: Rows) -> Any:
-    """Return all labels, in ascending order; ValueError for words."""
+    """Return all labels, in ascending order; raise ValueError for words."""
     from rankcore._core.labels import find_classes
 
     return rows.X.stats().labels if rows.on_disk else find_classes(rows.y)
@@ -214,7 +214,7 @@ def _chunks(rows: Rows, n_rows: int, classes: Any) -> Iterator[Chunk]:
 
 
 def _of_probabilities(metrics: list[str] | None) -> bool:
-    """Return whether measures of labels include some of probabilities; ValueError for others."""
+    """Return whether some measures need probabilities; raise ValueError for unknown ones."""
     from rankcore.metrics import row_evaluation
     from rankcore.online.evaluation import OF_PROBABILITIES
 
@@ -224,7 +224,7 @@ def _of_probabilities(metrics: list[str] | None) -> bool:
 
 
 def _with_queries(chunks: Iterator[Chunk], name: str) -> Iterator[Chunk]:
-    """Yield chunks; ValueError for one without queries."""
+    """Yield chunks; raise ValueError for one without queries."""
     for one in chunks:
         if one.qid is None:
             raise ValueError(

@@ -178,7 +178,7 @@ def _resumed(estimator: Any, known: Any) -> tuple[Any, list[Any]]:
 
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:
-    """Return measures on held-out rows after the model's epoch or round."""
+    """Return the measures on held-out rows after the epoch or round of the saved model."""
     measured = {name: estimator.history_[name] for name in estimator._state.validation}
     best = getattr(estimator, "best_iteration_", None)
     at = -1 if best is None else best - 1

@@ -248,7 +248,7 @@ class _Task:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the values of trials depend on, besides their parameters."""
+        """Settings, besides parameters, on which the values of trials depend."""
         return {
             "model": list(self.learners),
             "metric": self.metric,

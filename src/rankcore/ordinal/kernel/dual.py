@@ -116,7 +116,7 @@ def set_gamma_in_units(learner: Any, arrays: pools.Arrays, moments: Moments, uni
 
 
 def are_alike(units: Units, old: Units, n_rows: int) -> bool:
-    """Return whether a row beyond the usual range changes units too little to renew kernel values.
+    """Return whether a row changes the units too little for kernel values to be computed again.
 
     Units are always renewed when the number of rows is a power of two.
     """
@@ -128,7 +128,7 @@ def are_alike(units: Units, old: Units, n_rows: int) -> bool:
 
 
 def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
-    """Return the slot of each row from number ``first`` on, or -1."""
+    """Return the slots of the rows from number ``first`` on; -1 for rows without one."""
     slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
     n = int(arrays["book"][pools.N_SUPPORT])
     known = arrays["support"][:n] - first  # negative for earlier calls
@@ -137,7 +137,7 @@ def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
 
 
 def renew_values(learner: Any, settings: Mapping[str, Any], arrays: pools.Arrays) -> None:
-    """Compute kernel values of support vectors again, whose units have changed.
+    """Compute kernel values of support vectors again, after their units changed.
 
     With "projectron", those that are now near the span of others become combinations of these.
     """

@@ -61,7 +61,7 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
 
 
 def are_standardized(arrays: Arrays) -> bool:
-    """Return whether rows and support vectors are in units that differ from those of the rows."""
+    """Return whether rows and support vectors are standardised."""
     units = arrays.get("units")
     return units is not None and bool((units != RAW_UNITS).any())
 
@@ -186,7 +186,7 @@ def trimmed(arrays: Arrays) -> Arrays:
 
 
 def roomy(arrays: Arrays) -> Arrays:
-    """Return saved arrays with one entry in empty ones, which kernels do not accept.
+    """Return saved arrays with one entry in place of empty ones, which kernels do not accept.
 
     Slots get theirs when a row may become a support vector.
     """
@@ -202,7 +202,7 @@ def roomy(arrays: Arrays) -> Arrays:
 
 
 def keep_independent(arrays: Arrays, kept: np.ndarray, shares: np.ndarray) -> None:
-    """Remove all support vectors but some, and express the others by these, see `span`."""
+    """Remove all support vectors but some, and express the removed ones by these; see `span`."""
     m = kept.size
     for name in BY_ENTRY[1:]:
         if name in arrays:

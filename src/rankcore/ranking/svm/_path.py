@@ -185,7 +185,7 @@ def ranksvm_path(
 
 
 def warn_of_ties(rows: Rows, pairing: Pairing, learner: str) -> None:
-    """Warn of a fit that learned nothing, because compared rows are equal."""
+    """Warn if nothing can be learned because all compared rows are equal."""
     if equal_in_groups(rows, pairing.docs, pairing.bounds):
         warn(f"{learner} learned nothing: {EQUAL_WITHIN_QUERIES}")
 

@@ -175,7 +175,7 @@ def _parts(n: int) -> Iterator[slice]:
 
 
 class Draft(KernelSpace):
-    """Coefficients of documents with inner products in float32; squared hinge only.
+    """Coefficients of documents, with inner products in float32; for the squared hinge only.
 
     With fewer documents than features, a Hessian-vector product costs two passes over X, and no
     sample of queries is cheaper. The inner products of all documents take one matrix product, which
@@ -200,7 +200,7 @@ class Draft(KernelSpace):
         return np.stack([coefficients, self._kernel @ coefficients.astype(np.float32)])
 
     def weights(self, w: Floats) -> Floats:
-        """Return the element of `FeatureSpace` of an element, by one pass over X."""
+        """Convert an element to one of `FeatureSpace`, by one pass over X."""
         X, n, d = as_matrix(self._rows), self._docs.size, self._rows.n_features
         found, width = np.empty(d), max(64, FEW_VALUES // n)
         for first in range(0, d, width):
@@ -209,7 +209,7 @@ class Draft(KernelSpace):
         return found if self._factors is None else found * self._factors
 
     def ascent(self, C: float) -> list[float]:
-        """Return the path of values of C up to the given one, ascending."""
+        """Return smaller values of C, ascending, whose solutions lead to that of C."""
         at_zero = self._losses.evaluate(Terms.squared_hinge(C), scores=np.zeros(self._docs.size))
         bend = float(at_zero.curvatures.mean())
         bend *= float(np.diagonal(self._kernel).mean(dtype=np.float64))
@@ -265,7 +265,7 @@ def _inner_products(
 def _prepared(
     X: NDArray[np.floating], docs: NDArray[np.int64], columns: slice, factors: Floats | None
 ) -> Floats32:
-    """Return the values for `_inner_products` of some columns, from a few rows at a time."""
+    """Return some columns in float32, about centred and multiplied by their factors."""
     sample = docs[:: max(1, docs.size // MEAN_DOCS)]
     origin = X[sample, columns].mean(axis=0, dtype=np.float64)
     out = np.empty((docs.size, origin.size), dtype=np.float32)

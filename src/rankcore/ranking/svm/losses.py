@@ -169,7 +169,7 @@ class PairLosses:
         weights: Floats | None = None,
         pull: bool = True,
     ) -> tuple[Floats, Floats, Floats | None]:
-        """Multiply z, or rows times weights, by the Hessian of the loss in the scores.
+        """Multiply the Hessian of the loss in the scores by z, or by rows times weights.
 
         ``at`` must be the last evaluation. Returns z, the product and, with ``pull`` and rows, the
         product times rows.

@@ -75,7 +75,7 @@ class LinearModel:
 
     @classmethod
     def restored(cls, facts: None, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Self:
-        """Restore from the arrays of a model file; ValueError if they are invalid."""
+        """Restore from the arrays of a model file; raise ValueError if they are invalid."""
         return cls(array_like(arrays, "weights", outline(n_features)))
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
@@ -124,7 +124,7 @@ class KernelModel:
     def restored(
         cls, facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
     ) -> Self:
-        """Restore from metadata and arrays of a model file; ValueError if they are invalid."""
+        """Restore from metadata and arrays of a model file; raise ValueError if invalid."""
         kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
         if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
             raise ValueError(

@@ -118,7 +118,7 @@ def minimise(
     steps: Generator[tuple[Floats, Step], bool | None, Solution],
     watch: Callable[[Floats, Step], None] | None = None,
 ) -> Solution:
-    """Take all steps of `newton_steps`; call ``watch`` with each element and its statistics."""
+    """Run all steps of `newton_steps`; call ``watch`` with each element and its statistics."""
     while True:
         try:
             w, step = next(steps)
@@ -131,7 +131,7 @@ def minimise(
 def newton_steps(
     model: Any, space: Space, start: Floats
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-    """Minimise |w|^2 / 2 + C * loss until the gap is at most ``tol`` times that.
+    """Minimise |w|^2 / 2 + C * loss until the gap is at most ``tol`` of this objective.
 
     It must also be at most ``tol`` times the objective's decrease from w = 0: with features of a
     small scale the minimum is close to w = 0, and so is its objective, but not the order of its

@@ -33,7 +33,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 class WeightSpace(Space):
-    """Weights of features that are multiplied by factors. An element has shape (n_features,).
+    """Weights of features, which rows multiply by factors.
 
     ``factors`` is None for features as given. ``sizes`` are the numbers of documents of queries
     with pairs, ``weight`` is the total weight of all pairs, and ``generator`` draws the queries
@@ -62,11 +62,11 @@ class WeightSpace(Space):
         return float(u @ v)
 
     def times_factors(self, w: Floats) -> Floats:
-        """Return the weights of features as given of an element, or the element of a gradient."""
+        """Multiply an element, or the gradient of one, by the factors of original features."""
         return w if self._factors is None else w * self._factors
 
     def element(self, weights: Floats) -> Floats:
-        """Return the element with given weights of features as given."""
+        """Return the element of given weights of original features."""
         if self._factors is None:
             return weights.copy()
         known = self._factors > 0  # others have no weight
@@ -85,7 +85,7 @@ class WeightSpace(Space):
 
     @abstractmethod
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
-        """Return second derivatives of the loss of a sample, and the weight of its pairs.
+        """Return second derivatives of the loss on a sample, and the weight of its pairs.
 
         They are by the weights of features as given.
         """
