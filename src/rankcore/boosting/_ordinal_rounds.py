@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads, n_threads
@@ -102,6 +103,7 @@ class OrdinalRounds(TreeRounds):
         super().__init__(model, rows)
         self._occurring, self._total = occurring, total
         self._rate = float(params.learning_rate)
+        self._blas = ThreadpoolController()
         self.done = occurring.ranks.size < 2  # nothing to tell apart
 
     def go_back(self, model: OrdinalSum) -> None:
@@ -113,12 +115,14 @@ class OrdinalRounds(TreeRounds):
         grown = self.rows.grow()
         if not grown.features:
             return None
-        values = np.ascontiguousarray(self._rate * self._values(grown))
         occurring, biases = self._occurring, self.model.biases[-1]
         merged: Floats = occurring.biases(biases)
-        pending: Floats | None = values
-        if occurring.form.shared and occurring.ranks.size > 2:  # trees alone fit two ranks
-            merged, pending = self._fit_biases(values), None
+        # Threads of BLAS would only wait for each other: the matrices of leaves are small.
+        with self._blas.limit(limits=1, user_api="blas"):
+            values = np.ascontiguousarray(self._rate * self._values(grown))
+            pending: Floats | None = values
+            if occurring.form.shared and occurring.ranks.size > 2:  # trees alone fit two ranks
+                merged, pending = self._fit_biases(values), None
         totals = self.rows.begin_tree(pending, len(self.model) + 1)
         if occurring.form.shared:
             biases = merged
