@@ -62,8 +62,9 @@ def checks_in_turn(estimators, differences=lambda estimator: {}, skipped=()):
             _, check = getattr(table[i], "values", table[i])
             if not check.func.__name__.startswith(tuple(skipped)):
                 cases.append(table[i])
-    return pytest.mark.parametrize(("estimator", "check"), cases, ids=_name)
+    return pytest.mark.parametrize(("estimator", "check"), cases, ids=name_of_case)
 
 
-def _name(value):
+def name_of_case(value):
+    """Return the name of a check, or an estimator in one line: the id of a test."""
     return value.func.__name__ if hasattr(value, "func") else re.sub(r"\n *", "", repr(value))
