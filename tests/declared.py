@@ -46,7 +46,7 @@ def as_they_are(learner):
 
 def first_of_each(learners):
     """Return the first of the instances of each class, for tests that take long."""
-    return [*{type(one): one for one in reversed(learners)}.values()][::-1]
+    return [*{type(one): one for one in reversed([*learners])}.values()][::-1]
 
 
 def with_defaults(learners):
