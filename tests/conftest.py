@@ -1,4 +1,4 @@
-"""Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and a Dask cluster."""
+"""Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and costly fixtures."""
 
 import gc
 import os
@@ -45,3 +45,11 @@ def client():
         # Tests send many small messages; the client would keep each for up to 10 ms.
         client.scheduler_comm.interval = 0.001
         yield client
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """Compile the shared library of rankcore_model.h."""
+    from shared_library import compile_library
+
+    return compile_library(tmp_path_factory.mktemp("library") / "librankcore.so")

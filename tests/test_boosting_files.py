@@ -159,23 +159,27 @@ class Stumps(ctypes.Structure):
     ]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("learner", MODELS, ids=str)
-def test_scores_in_c_equal_those_of_python(tmp_path, learner, dtype):
+@pytest.fixture(scope="module")
+def score_in_c(tmp_path_factory):
     import shutil
     import subprocess
 
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    (tmp_path / "stumps.c").write_text(C_STUMPS)
-    library = tmp_path / "stumps.so"
+    folder = tmp_path_factory.mktemp("stumps")
+    source, library = folder / "stumps.c", folder / "stumps.so"
+    source.write_text(C_STUMPS)
     flags = "-std=c99 -O2 -Wall -Wextra -Werror -pedantic -ffp-contract=off -shared -fPIC"
     subprocess.run(
-        [compiler, *flags.split(), "-I", rc.get_include(), "-o", library, tmp_path / "stumps.c"],
-        check=True,
+        [compiler, *flags.split(), "-I", rc.get_include(), "-o", library, source], check=True
     )
-    score = ctypes.CDLL(str(library)).scores
+    return ctypes.CDLL(str(library)).scores
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", MODELS, ids=str)
+def test_scores_in_c_equal_predictions(score_in_c, learner, dtype):
     X = ranking_data()[0].astype(dtype)
     model = fitted(learner)
     merged = model._state.model.merged()
@@ -189,5 +193,5 @@ def test_scores_in_c_equal_those_of_python(tmp_path, learner, dtype):
         Rows(*(part.ctypes.data for part in parts), 0, 120, 4, kind),
     ]:
         out = np.empty(120)
-        score(ctypes.byref(stumps), ctypes.byref(rows), ctypes.c_void_p(out.ctypes.data))
+        score_in_c(ctypes.byref(stumps), ctypes.byref(rows), ctypes.c_void_p(out.ctypes.data))
         np.testing.assert_array_equal(out, model.predict(X))

@@ -25,93 +25,21 @@ import rankcore as rc
 from declared import ORDINAL, QID, RNG, SAVED, X, Y, fitted, walk
 from model_files import put_together, rewrite, set_in, signed, taken_apart
 from rankcore.io import contents
+from shared_library import (
+    CC,
+    FLAGS,
+    NO_FILE,
+    OK,
+    ROWS,
+    STRICT,
+    UNSUPPORTED,
+    Model,
+    needs_compiler,
+    pointer,
+)
 from strategies import NIGHTLY
 
-CC = shutil.which("cc")
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or CC is None, reason="no C compiler that takes the options of Unix"
-)
-STRICT = [
-    "-std=c99",
-    "-Wall",
-    "-Wextra",
-    "-Wconversion",
-    "-Wdouble-promotion",
-    "-pedantic",
-    "-Werror",
-]
-FLAGS = [*STRICT, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden"]
-OK, NO_FILE, DAMAGED, NEWER, UNSUPPORTED, ROWS = range(6)
-POINTER = {np.dtype(t): ctypes.POINTER(c) for t, c in [
-    ("f8", ctypes.c_double), ("f4", ctypes.c_float), ("i4", ctypes.c_int32), ("i8", ctypes.c_int64),
-]}  # fmt: skip
-
-
-def pointer(array):
-    return None if array is None else array.ctypes.data_as(POINTER[array.dtype])
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    path = tmp_path_factory.mktemp("library") / "librankcore.so"
-    source = f"{rc.get_include()}/librankcore.c"
-    subprocess.run([CC, *FLAGS, "-o", path, source, "-lm"], check=True)
-    found = ctypes.CDLL(str(path))
-    found.rankcore_open.restype = found.rankcore_open_bytes.restype = ctypes.c_void_p
-    found.rankcore_n_features.restype = found.rankcore_feature.restype = ctypes.c_int64
-    found.rankcore_label.restype = found.rankcore_learner.restype = ctypes.c_int64
-    found.rankcore_message.restype = ctypes.c_char_p
-    return found
-
-
-class Model:
-    """A model of the shared library, in as few lines as ctypes takes; from a file or its bytes."""
-
-    def __init__(self, library, source):
-        error, size = ctypes.create_string_buffer(200), ctypes.c_size_t(200)
-        self.library = library
-        if isinstance(source, bytes):
-            length = ctypes.c_size_t(len(source))
-            self.handle = library.rankcore_open_bytes(source, length, error, size)
-        else:
-            self.handle = library.rankcore_open(str(source).encode(), error, size)
-        if not self.handle:
-            raise ValueError(error.value.decode())
-        self.handle = ctypes.c_void_p(self.handle)
-
-    def close(self):
-        self.library.rankcore_close(self.handle)
-
-    def call(self, rows, what, *outputs):
-        """Call the function of the shared library for the form and type of the rows."""
-        values = rows.data if sp.issparse(rows) else rows
-        kind = "_f32" if values.dtype == np.float32 else ""
-        form = "csr" if sp.issparse(rows) else "dense"
-        given = [pointer(values), ctypes.c_int64(rows.shape[0]), ctypes.c_int64(rows.shape[1])]
-        if sp.issparse(rows):
-            parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-            given = [*map(pointer, parts), ctypes.c_int64(rows.shape[0])]
-        function = getattr(self.library, f"rankcore_{form}{kind}{what}")
-        return function(self.handle, *given, *map(pointer, outputs))
-
-    def answer(self, rows, ranks=True):
-        n = rows.shape[0]
-        scores, found = np.zeros(n), np.zeros(n, dtype=np.int32) if ranks else None
-        return self.call(rows, "", scores, found), scores, found
-
-    def probabilities(self, rows):
-        found = np.full((rows.shape[0], self.library.rankcore_n_ranks(self.handle)), np.nan)
-        code = self.call(rows, "_probabilities", found)
-        if code != OK:
-            raise ValueError(self.library.rankcore_message(code).decode())
-        return found
-
-    def text(self, function, number=None):
-        buffer = ctypes.create_string_buffer(100)
-        size = ctypes.c_size_t(100)
-        number = () if number is None else (number,)
-        n = getattr(self.library, function)(self.handle, *number, buffer, size)
-        return None if n < 0 else buffer.value.decode()
+pytestmark = needs_compiler
 
 
 def rows_of(dtype, form, model):
@@ -123,21 +51,27 @@ def rows_of(dtype, form, model):
     return form(rows.astype(dtype))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
 @walk(SAVED)
-def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form, dtype):
+def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form):
     model = fitted(learner, form)
     rc.save(model, tmp_path / "m")
-    rows = rows_of(dtype, form, model)
     found = Model(library, tmp_path / "m")
     assert found.text("rankcore_learner") == type(model).__name__
     assert library.rankcore_n_features(found.handle) == 5
+    for dtype in (np.float64, np.float32):
+        assert_scores_as(model, found, rows_of(dtype, form, model))
+    found.close()
+
+
+def assert_scores_as(model, found, rows):
+    """Compare scores, ranks and probabilities in C with those of Python."""
     if getattr(model, "combine", "score") == "rank":
         assert found.answer(rows)[0] == UNSUPPORTED
         return
     ordinal = hasattr(model, "classes_")
-    assert library.rankcore_n_ranks(found.handle) == (model.classes_.size if ordinal else 0)
+    n_ranks = found.library.rankcore_n_ranks(found.handle)
+    assert n_ranks == (model.classes_.size if ordinal else 0)
     code, scores, ranks = found.answer(rows, ranks=ordinal)
     assert code == OK
     if not ordinal:
@@ -155,7 +89,6 @@ def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form
         np.testing.assert_array_equal(scores, model.project(rows))
     else:
         assert np.isnan(scores).all() == (getattr(model, "tasks", "") != "shared")
-    found.close()
 
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])

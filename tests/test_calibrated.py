@@ -245,7 +245,7 @@ def test_every_ordinal_learner_is_calibrated(learner, method, k):
     labels = range(1, k + 1)
     # Half of what the shares of the labels score.
     assert loss(y[400:], table, labels=labels) < 0.6 * loss(y[400:], constant, labels=labels)
-    if not hasattr(learner, "steps"):
+    if k == 2 and not hasattr(learner, "steps"):
         again = rc.CalibratedOrdinal(learner, method=method).fit(sp.csr_array(X[:400]), y[:400])
         assert_allclose(again.predict_proba(sp.csr_array(X[400:])), table, atol=1e-6)
 

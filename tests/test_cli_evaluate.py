@@ -161,7 +161,7 @@ def test_runs_may_begin_with_empty_lines(files):
         (["gone", "qrels"], "gone: No such file or directory"),
     ],
 )
-def test_errors_are_one_line(files, monkeypatch, arguments, message):
+def test_errors_take_one_line(files, monkeypatch, arguments, message):
     monkeypatch.chdir(files)
     result = run(*arguments)
     assert result.exit_code == 1

@@ -101,7 +101,7 @@ def test_input_lines_follow_predictions_without_the_header(folder):
     assert [line.split("\t", 1)[1] for line in lines] == given
 
 
-def test_cross_validation_and_explanations_take_tables(folder):
+def test_cross_validation_and_explanations_accept_tables(folder):
     given = (*TRAIN, "--folds", 3)
     found = json.loads(succeed("cv", folder / "train.csv", *BOOST, *given, "--json"))
     assert found["summary"]["rank_loss"]["mean"] < 0.5  # the best constant has .8

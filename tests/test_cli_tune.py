@@ -177,7 +177,7 @@ def test_every_space_suggests_what_its_learner_accepts(name):
         find_learner(name).make(**suggest(study.ask(), name))._check_params()
 
 
-def test_families_have_spaces():
+def test_families_of_learners_have_search_spaces():
     assert {*families(False, FEW), *families(True, FEW)} <= set(SPACES)
     assert set(families(False, FEW)) - set(families(False, FEW + 1)) == {
         "kernel-prank",

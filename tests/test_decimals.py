@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letor_rows import load, same_bits
+from strategies import examples
 
 pytestmark = pytest.mark.kernel
 
@@ -55,7 +56,7 @@ def halfway(double, digits, nudge):
 
 
 @given(words=st.lists(decimals(), min_size=1, max_size=50))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_numbers_are_the_nearest_doubles(words):
     expected = np.array([float(word) for word in words])
     assert same_bits(numbers(words), expected)
@@ -68,7 +69,7 @@ def test_numbers_are_the_nearest_doubles(words):
     digits=st.sampled_from([1, 15, 16, 17, 18, 19, 20, 21, 25, 40, 300, 800]),
     nudge=st.integers(-1, 1),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_numbers_half_way_between_doubles_round_to_even(double, digits, nudge):
     words = [halfway(double, digits, nudge), repr(double).encode(), b"%.40e" % double]
     assert same_bits(numbers(words), np.array([float(word) for word in words]))
@@ -116,7 +117,7 @@ def test_extreme_and_unusual_numbers_are_read_as_by_python(word, dtype):
         st.text("0123456789+-.eExinfaty_", min_size=1).map(str.encode),
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_accepted_numbers_are_those_of_python(word):
     # Python's float() takes besides these what no other reader does: spaces and underscores.
     if set(word) & set(b" \t\n\r\v\f#\0"):

@@ -98,7 +98,7 @@ def cython_user(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cython")
     done = cythonize(SOURCES / "cython_user.pyx", folder / "cython_user.c")
     assert done.returncode == 0, done.stderr
-    return load(build(folder / "cython_user.c", folder))
+    return load(build(folder / "cython_user.c", folder, "-O1"))
 
 
 def problem(seed: int, n: int = 300, n_features: int = 23, n_ranks: int = 6, integers: bool = True):

@@ -190,7 +190,7 @@ def test_contributions_are_shapley_values_of_the_columns(served):
 def test_changes_of_the_input_change_the_prediction(served):
     model, rows = served
     n_moved = 0
-    for place in (3, 6, 12, 50, 77):
+    for place in (3, 48, 77):  # with holes in other columns
         row = rows.iloc[[place]]
         now = model.predict(row)[0]
         why = rc.explain.rank(model, row, background=rows)
@@ -210,7 +210,7 @@ def test_changes_of_the_input_change_the_prediction(served):
                     candidates = known.unique().tolist()
                     others = pd.concat([with_value(row, name, one) for one in candidates])
                     assert (sign * (model.predict(others) - now) <= 0).all()
-    assert n_moved > 5
+    assert n_moved > 2
 
 
 def test_printed_numbers_change_the_prediction():
@@ -448,7 +448,7 @@ def test_a_step_that_mixes_columns_is_named(name):
     assert why.label == model.predict(rows)[0]
 
 
-def test_columns_that_a_step_declares_wrongly_are_an_error():
+def test_wrongly_declared_columns_of_a_step_are_rejected():
     class Doubling(OneToOneFeatureMixin, BaseEstimator):
         def fit(self, X, y=None):
             return self

@@ -225,7 +225,7 @@ LABELS = np.array(FIVE)[GRADES]
 METRICS = ["ndcg@10", "map", "auc", "misranking", "ERR@5", "P(rel=2)@5"]
 
 
-def test_measures_take_words():
+def test_measures_accept_words():
     expected = rc.metrics.evaluate(GRADES, SCORES, qid=QID, metrics=METRICS)
     for y, classes in ((LABELS, FIVE), (ordered(LABELS, FIVE), None), (LABELS.tolist(), FIVE)):
         found = rc.metrics.evaluate(y, SCORES, qid=QID, metrics=METRICS, classes=classes)

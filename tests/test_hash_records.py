@@ -52,7 +52,7 @@ def test_columns_are_those_of_the_feature_hasher(tmp_path, records):
     assert chunks[0].qid is None
 
 
-def test_chunks_have_the_rows_asked_for():
+def test_chunks_have_the_requested_number_of_rows():
     records = ({"y": i % 3, "x": i} for i in range(25))
     sizes = [one.X.shape for one in hash_records(records, "y", n_features=8, rows_per_chunk=10)]
     assert sizes == [(10, 8), (10, 8), (5, 8)]

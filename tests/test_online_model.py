@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import rankcore as rc
-from declared import ONLINE, name_of, walk
+from declared import ONLINE, walk
 
 pytestmark = pytest.mark.kernel
 
@@ -24,33 +24,23 @@ def rebuilt(model, arrays):
     return type(model)(N_FEATURES, N_RANKS, model.settings, arrays)
 
 
-def arrays_of(learner):
-    return [
-        pytest.param(learner, name, id=f"{name_of(learner)}-{name}")
-        for name in new_model(learner).saved()
-    ]
-
-
-ARRAYS = [one for learner in ONLINE for one in arrays_of(learner)]
-
-
-@pytest.mark.parametrize(("learner", "name"), ARRAYS)
-def test_model_rejects_an_array_of_another_form(learner, name):
+@walk(ONLINE)
+def test_model_rejects_an_array_of_another_form(learner):
     model = new_model(learner)
-    arrays, axes = model.saved(), model.forms[name].axes
+    arrays = model.saved()
     assert rebuilt(model, arrays) == model
-    array = arrays[name]
-    other = np.float32 if array.dtype == np.float64 else np.float64
-    wrong = [array.astype(other), array[np.newaxis]]
-    for at, axis in enumerate(axes):
-        if axis in FIXED or isinstance(axis, int):
-            wrong += [np.concatenate([array, array], axis=at), array.take([], axis=at)]
-    for changed in wrong:
-        with pytest.raises(ValueError, match=f"the array {name} has shape .* expected"):
-            rebuilt(model, arrays | {name: changed})
-    if sum(size > 1 for size in array.shape) > 1:
-        with pytest.raises(ValueError, match=f"the array {name} must be in C order"):
-            rebuilt(model, arrays | {name: np.asfortranarray(array)})
+    for name, array in arrays.items():
+        other = np.float32 if array.dtype == np.float64 else np.float64
+        wrong = [array.astype(other), array[np.newaxis]]
+        for at, axis in enumerate(model.forms[name].axes):
+            if axis in FIXED or isinstance(axis, int):
+                wrong += [np.concatenate([array, array], axis=at), array.take([], axis=at)]
+        for changed in wrong:
+            with pytest.raises(ValueError, match=f"the array {name} has shape .* expected"):
+                rebuilt(model, arrays | {name: changed})
+        if sum(size > 1 for size in array.shape) > 1:
+            with pytest.raises(ValueError, match=f"the array {name} must be in C order"):
+                rebuilt(model, arrays | {name: np.asfortranarray(array)})
     del arrays[name]
     with pytest.raises(ValueError, match=f"the array {name} is missing"):
         rebuilt(model, arrays)

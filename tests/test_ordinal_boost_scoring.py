@@ -14,10 +14,12 @@ import rankcore as rc
 from model_files import put_together, taken_apart
 from rankcore._ext.trees import add_sums
 from rankcore.exporters.exporting import FORMATS, WITH_PROBABILITIES
-from test_c_model import OK, Model, library, pointer, pytestmark  # noqa: F401  (fixture, mark)
+from shared_library import OK, Model, needs_compiler, pointer
 from test_export_c import Exported
 from test_ordinal_boost import FORMS as LEARNED
 from test_ordinal_boost import data, small
+
+pytestmark = needs_compiler
 
 
 def hostile_rows(model):
@@ -30,7 +32,7 @@ def hostile_rows(model):
     return np.vstack([*rows, 1e6 * X[:20]])
 
 
-def agrees(library, path, model, rows):  # noqa: F811
+def agrees(library, path, model, rows):
     """C's answers are those of Python to the bit."""
     found = Model(library, path)
     code, scores, ranks = found.answer(rows)
@@ -47,7 +49,7 @@ def agrees(library, path, model, rows):  # noqa: F811
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 @pytest.mark.parametrize(("tasks", "link"), LEARNED)
-def test_c_predicts_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
+def test_c_predicts_as_python(library, tmp_path, tasks, link, k):
     model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rc.save(model, tmp_path / "m")
     rows = hostile_rows(model)
@@ -58,13 +60,13 @@ def test_c_predicts_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "kappa"])
 @pytest.mark.parametrize("missing", ["learn", "zero"])
-def test_losses_and_missing_zeros_in_c_equal_those_of_python(library, tmp_path, loss, missing):  # noqa: F811
+def test_losses_and_missing_zeros_in_c_equal_those_of_python(library, tmp_path, loss, missing):
     model = small(loss=loss, missing=missing).fit(*data())
     rc.save(model, tmp_path / "m")
     agrees(library, tmp_path / "m", model, hostile_rows(model))
 
 
-def test_categories_and_words_in_c_equal_those_of_python(library, tmp_path):  # noqa: F811
+def test_categories_and_words_in_c_equal_those_of_python(library, tmp_path):
     X, y = data(missing=False)
     X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
     y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
@@ -78,7 +80,7 @@ def test_categories_and_words_in_c_equal_those_of_python(library, tmp_path):  # 
     assert found.text("rankcore_label", 3) == "best"
 
 
-def test_models_without_trees_and_scaled_ones_score_in_c(library, tmp_path):  # noqa: F811
+def test_models_without_trees_and_scaled_ones_score_in_c(library, tmp_path):
     X, y = data(missing=False)
     model = small(min_samples_leaf=1000).fit(X, y)
     assert not model._spec().scoring.arrays["features"].size
@@ -114,7 +116,7 @@ def test_models_without_trees_and_scaled_ones_score_in_c(library, tmp_path):  # 
         ({}, {"features": np.array([4] * 1000, dtype=np.int32)}),
     ],
 )
-def test_inconsistent_files_are_rejected(library, tmp_path, change, arrays):  # noqa: F811
+def test_inconsistent_files_are_rejected(library, tmp_path, change, arrays):
     path = tmp_path / "m"
     rc.save(small("shared", "cumulative", n_estimators=7).fit(*data()), path)
     Model(library, path).close()
@@ -125,7 +127,7 @@ def test_inconsistent_files_are_rejected(library, tmp_path, change, arrays):  # 
         Model(library, path)
 
 
-def test_trees_that_do_not_divide_among_scores_are_rejected(library, tmp_path):  # noqa: F811
+def test_trees_that_do_not_divide_among_scores_are_rejected(library, tmp_path):
     """A tree of one leaf more, so that they cannot be shared out among the scores."""
     path = tmp_path / "m"
     rc.save(small().fit(*data()), path)
@@ -160,7 +162,7 @@ def by_task(model, rows):
     ],
     ids=str,
 )
-def test_one_traversal_for_all_tasks_equals_one_per_task(library, tmp_path, params, k):  # noqa: F811
+def test_one_traversal_for_all_tasks_equals_one_per_task(library, tmp_path, params, k):
     X, y = data(600, k=k)
     if "categorical_features" in params:
         X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
@@ -180,7 +182,7 @@ def test_one_traversal_for_all_tasks_equals_one_per_task(library, tmp_path, para
 
 @pytest.mark.parametrize("name", ["features", "children", "sides", "thresholds", "words"])
 def test_trees_of_a_round_that_differ_in_more_than_values_are_rejected(
-    library,  # noqa: F811
+    library,
     tmp_path,
     name,
 ):

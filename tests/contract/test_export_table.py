@@ -140,9 +140,11 @@ def test_docs_table_equals_the_accepted_exports(tmp_path, name):
     rows = rows_for(model, N_ROWS)
     line = documented()[name]
     for target in FORMATS:
+        before = {*tmp_path.iterdir()}
         found = cell(model, target, rows, tmp_path)
         said = line[target]
         assert (found is None) == (said == "\N{EN DASH}"), target
+        assert found is not None or {*tmp_path.iterdir()} == before
         if target == "c":
             shares = describe(model).has_probabilities
             assert said == ("0; 0" if shares else "0")

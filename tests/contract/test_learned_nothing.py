@@ -40,11 +40,10 @@ def fit(learner, X, y=None):
     return clone(learner).fit(X, y, **({"qid": qid} if ranks_queries(learner) else {}))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @walk([*RANKERS, *ORDINAL])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_constant_features_warn(learner, form):
-    for value in (0.0, 0.3):
+def test_constant_features_warn(learner):
+    for form, value in ((np.asarray, 0.3), (sp.csr_array, 0.0)):
         with pytest.warns(UserWarning, match="learned nothing: .*equal"):
             fit(learner, form(np.full((40, 3), value)))
     one = np.zeros((40, 3))

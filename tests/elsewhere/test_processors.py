@@ -24,8 +24,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import rankcore as rc
 import test_c_header
 from declared import QID, SAVED, X, Y, fitted
+from shared_library import UNSUPPORTED
 from test_c_header import EXAMPLE, SOURCES
-from test_c_model import UNSUPPORTED, corpus
+from test_c_model import corpus
 
 HERE = Path(__file__).parent
 INCLUDE = Path(rc.get_include())
