@@ -149,11 +149,16 @@ def served(request):
     return fitted(request.param)
 
 
+def with_values(row, name, values):
+    """Return a frame of copies of a row, each with another value in a column."""
+    changed = row.loc[row.index.repeat(len(values))].reset_index(drop=True)
+    changed[name] = pd.Series(values, dtype=None if name in NUMBERS else object)
+    return changed
+
+
 def with_value(row, name, value):
     """Return a frame of one row with another value in a column."""
-    changed = row.copy()
-    changed[name] = pd.Series([value], index=row.index, dtype=None if name in NUMBERS else object)
-    return changed
+    return with_values(row, name, [value])
 
 
 def scores(model, rows):
@@ -207,8 +212,7 @@ def test_changes_of_the_input_change_the_prediction(served):
                     else:
                         assert known.min() <= value <= known.max()
                 else:
-                    candidates = known.unique().tolist()
-                    others = pd.concat([with_value(row, name, one) for one in candidates])
+                    others = with_values(row, name, known.unique().tolist())
                     assert (sign * (model.predict(others) - now) <= 0).all()
     assert n_moved > 2
 

@@ -153,9 +153,14 @@ def expected(model, rows):
         return None, None, None
     if not hasattr(last, "ranks_"):
         return last.predict(rows), None, None
-    probabilities = last.predict_proba(rows) if hasattr(last, "estimator_") else None
+    probabilities = last.predict_proba(rows) if hasattr(last, "predict_proba") else None
     scored = getattr(last, "estimator_", last)
-    scores = scored.project(rows) if hasattr(scored, "project") else np.full(rows.shape[0], np.nan)
+    if hasattr(scored, "project"):
+        scores = scored.project(rows)
+    elif getattr(scored, "tasks", "") == "shared":
+        (scores,) = scored._state.model.score(scored._more_rows(rows))
+    else:
+        scores = np.full(rows.shape[0], np.nan)
     ranks = [last.ranks_.tolist().index(one) for one in last.predict(rows).tolist()]
     return scores, np.array(ranks), probabilities
 
