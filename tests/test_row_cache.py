@@ -229,7 +229,7 @@ def test_flipped_bits_are_an_error_or_other_rows(queries, small, tmp_path):
                 assert sum(len(labels) for _, labels, *_ in parts) > 0
                 assert all(X.indices.max(initial=0) < 12 for X, *_ in parts)
             file.write_bytes(content)
-    assert errors > 50
+    assert errors > 5 * examples(30)  # most of those in each of eight files
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes a pipe")
