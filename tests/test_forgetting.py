@@ -1,5 +1,7 @@
 """Averages that forget: compared with averages of all stored iterates, by age."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -239,3 +241,34 @@ def test_models_that_forget_are_merged_by_their_averages(learner):
     np.testing.assert_allclose(merged.coef_, mean, rtol=1e-10, atol=1e-10)
     continued = merged.partial_fit(X, y)
     assert np.isfinite(continued.decision_function(X)).all()
+
+
+@walk(FORGETFUL)
+def test_half_life_may_change_in_a_stream(learner):
+    X, y = stream()
+    model = with_constants(learner).set_params(half_life=30.0)
+    model.partial_fit(X[:40], y[:40], classes=CLASSES)
+    model.set_params(half_life=5.0).partial_fit(X[40:], y[40:])
+    total, means = 0.0, {}
+    for t, arrays in enumerate(iterates(with_constants(learner).set_params(half_life=None), X, y)):
+        weight = (2 ** (1 / (30 if t < 40 else 5)) - 1) * total + 1
+        total += weight
+        for name, array in arrays.items():
+            mean = means.setdefault(name, np.zeros_like(array, dtype=float))
+            mean += weight / total * (array - mean)
+    for name, mean in means.items():
+        if name == "thresholds" and isinstance(learner, rc.OrdinalLogistic):
+            continue  # the first row of a rank moves them for all rows before, too
+        np.testing.assert_allclose(model._state.model.mean(name), mean, rtol=1e-9, atol=1e-9)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.partial_fit(X, y)._state.model == model.partial_fit(X, y)._state.model
+
+
+def test_half_life_may_not_begin_or_be_chosen_in_a_stream():
+    X, y = stream()
+    model = rc.PRank().partial_fit(X, y, classes=CLASSES)
+    with pytest.raises(ValueError, match="half_life=5.0 differs from the None"):
+        model.set_params(half_life=5).partial_fit(X, y)
+    model = rc.PRank(half_life=5).partial_fit(X, y, classes=CLASSES)
+    with pytest.raises(ValueError, match="half_life='auto' differs from the 5.0"):
+        model.set_params(half_life="auto").partial_fit(X, y)

@@ -479,6 +479,14 @@ cdef class OnlineModel:
             return float(self.settings["half_life"])
         return math.inf if self.averages else 0.0
 
+    def set_half_life(self, half_life):
+        """Let averages forget at another rate from now on.
+
+        The average so far weighs as one that has always forgotten at this rate.
+        """
+        self.settings["half_life"] = half_life
+        self.gain = gain_of(half_life)
+
     def mean(self, name):
         """Return the average of an array over all examples; without averaging, the array."""
         last = self.arrays[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,13 @@ class OnlineRecord(LearnerState):
         """Examples seen, their total rank loss, mistakes; also the statistics of a pass."""
         counts: NDArray[np.int64] = self.model["counts"]
         return counts
+
+    def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Raise ValueError if a built-in parameter has changed, but for one number of half-life."""
+        new, known = settings.get("half_life"), self.settings.get("half_life")
+        if isinstance(new, float) and isinstance(known, float) and new != known:
+            self.model.set_half_life(new)
+        super().check_settings(settings, names)
 
     def parameters(self) -> tuple[Any, int]:
         """Copy the learned parameters, for `restore`."""
