@@ -5,6 +5,7 @@ import warnings
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rankcore as rc
@@ -217,3 +218,42 @@ def test_invalid_arguments_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "river.drift", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[online\]'"):
         DriftMonitor(rc.PRank()).partial_fit(X, y, RANKS)
+
+
+def test_action_can_shorten_the_half_life():
+    X, y = make_drift(4000, drift="abrupt", random_state=0)
+
+    def shorten(monitor):
+        monitor.estimator_.set_params(half_life=30)
+
+    def losses(action):
+        model = DriftMonitor(rc.PRank(half_life=1000), PageHinkley(), action=action)
+        found = evaluate(model, chunks(X, y, 20), classes=RANKS, window=100)
+        return found.to_frame()["rank_loss"], model
+
+    shortened, model = losses(shorten)
+    assert model.drifts_
+    assert min(model.drifts_) > 2000
+    assert model.estimator_.half_life_ == 30
+    unchanged, _ = losses(lambda _: None)
+    assert shortened.loc[2200:].mean() < 0.8 * unchanged.loc[2200:].mean()
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        lambda learner: DriftMonitor(learner, At()),
+        rc.online.OnlineCalibration,
+        rc.online.AdaptiveSets,
+    ],
+    ids=["drift", "calibration", "sets"],
+)
+def test_names_of_columns_are_those_of_the_estimator(wrapper):
+    X, y = make_drift(100, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = wrapper(rc.OrdinalLogistic()).partial_fit(frame, y, RANKS)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])
+    assert not hasattr(wrapper(rc.OrdinalLogistic()), "feature_names_in_")
+    assert not hasattr(wrapper(rc.OrdinalLogistic()).partial_fit(X, y, RANKS), "feature_names_in_")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
@@ -84,56 +84,29 @@ class OnlineCalibration(StreamWrapper):
         self.loss = loss
         self.window = window
 
-    def partial_fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Score a chunk for the probabilities, and learn it.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            Labels.
-        classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. Required in the first call unless its y has them all.
-        sample_weight : array-like, shape (n_samples,), optional
-            Weights in learning, not in the fit of probabilities.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For invalid parameters, and as the estimator.
-        """
+    def _check(self) -> None:
         check_count(self.window, "window")
         CalibratedOrdinal(self.estimator, method=self.method, loss=self.loss)._check_params()
-        if "estimator_" in vars(self):
-            scores = self.model_.project(X) - _origin(self.estimator_)
-            self._learn(X, y, classes, sample_weight)
-        else:
-            model = CalibratedOrdinal(self.estimator, method=self.method)
-            self._learn(X, y, classes, sample_weight)
-            model.estimator_, model.ranks_ = self.estimator_, self.ranks_
-            scores = model.project(X) - _origin(self.estimator_)
-            self.model_, self._recent = model, _Recent()
-        ranks = encode_labels(self.estimator_, y, scores.size).astype(np.int32)
+
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
+        model = CalibratedOrdinal(self.estimator, method=self.method)
+        model.estimator_, model.ranks_ = self.estimator_, self.ranks_
+        self.model_, self._recent = model, _Recent()
+        self._follow(self._observe(X, y), X, y, sample_weight)
+
+    def _observe(self, X: Any, y: Any) -> Floats:
+        return self.model_.project(X) - _origin(self.estimator_)
+
+    def _follow(self, observed: Floats, X: Any, y: Any, sample_weight: Any) -> None:
+        ranks = encode_labels(self.estimator_, y, observed.size).astype(np.int32)
         recent, other_method = self._recent, self.model_.method != self.method
         self.model_.set_params(method=self.method, loss=self.loss)
-        recent.add(scores, ranks, self.window)
+        recent.add(observed, ranks, self.window)
         if other_method or recent.n_new >= RENEWED * recent.ranks.size:
             self.model_._fit_scores(recent.scores, recent.ranks, recent.center, recent.scale)
             recent.n_new = 0
         self.model_.center_ = _origin(self.estimator_) + recent.center
         self.model_.scale_ = recent.scale
-        return self
 
     def _default(self) -> BaseEstimator:
         return prank.PRank()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.conformal import before_each, conformal_quantile, sets_of_ranks
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_real
 from rankcore.online.wrapper import StreamWrapper, encode_labels, probabilities_by_rank
 
@@ -90,56 +91,30 @@ class AdaptiveSets(StreamWrapper):
         self.step = step
         self.window = window
 
-    def partial_fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Compare the sets of a chunk with its labels, adapt the level, and learn the chunk.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            Labels.
-        classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. Required in the first call unless its y has them all.
-        sample_weight : array-like, shape (n_samples,), optional
-            Weights in learning, not of the sets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For invalid parameters, and as the estimator.
-        """
+    def _check(self) -> None:
         check_real(self.coverage, "coverage", 0, 1)
         check_real(self.step, "step", 1e-10, 1)
         check_count(self.window, "window")
-        if "estimator_" not in vars(self):
-            self._learn(X, y, classes, sample_weight)
-            self.conformal_scores_ = np.zeros(0)
-            self.level_ = 1.0 - self.coverage
-            self.n_sets_ = self._n_missed = 0
-            return self
+
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self.conformal_scores_ = np.zeros(0)
+        self.level_ = 1.0 - self.coverage
+        self.n_sets_ = self._n_missed = 0
+
+    def _observe(self, X: Any, y: Any) -> Floats:
         before = before_each(probabilities_by_rank(self.estimator_, X))
         ranks = encode_labels(self.estimator_, y, len(before))
-        scores = before[np.arange(ranks.size), ranks]
-        missed = scores > self._bound()
-        self._learn(X, y, classes, sample_weight)
+        scores: Floats = before[np.arange(ranks.size), ranks]
+        return scores
+
+    def _follow(self, observed: Floats, X: Any, y: Any, sample_weight: Any) -> None:
+        missed = observed > self._bound()
         gain = min(self.step * missed.size, MAX_CHANGE)
         # Sets are not empty: a level above 1 would not shrink them further.
         self.level_ = min(1.0, self.level_ + gain * (1.0 - self.coverage - missed.mean()))
-        self.conformal_scores_ = np.append(self.conformal_scores_, scores)[-self.window :]
+        self.conformal_scores_ = np.append(self.conformal_scores_, observed)[-self.window :]
         self.n_sets_ += missed.size
         self._n_missed += int(missed.sum())
-        return self
 
     @property
     def coverage_(self) -> float:

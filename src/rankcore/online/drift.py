@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
@@ -108,60 +106,30 @@ class DriftMonitor(StreamWrapper):
         self.action = action
         self.keep = keep
 
-    def partial_fit(
-        self,
-        X: RowsLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Predict a chunk for the detector, and learn it.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            Labels.
-        classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. Required in the first call unless its y has them all.
-        sample_weight : array-like, shape (n_samples,), optional
-            Weights in learning, not of the losses.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If the detector is None and river is not installed.
-        ValueError, TypeError
-            As the estimator.
-        """
+    def _check(self) -> None:
         check_count(self.keep, "keep")
         if self.action not in ("restart", "warn") and not callable(self.action):
             raise ValueError(
                 'action must be "restart", "warn" or a function of this estimator; got '
                 f"{self.action!r}"
             )
-        if "estimator_" not in vars(self):
-            detector = self._new_detector()
-            self._learn(X, y, classes, sample_weight)
-            self._watched = _Watched(detector, min(self.keep, MAX_LATEST))
-            self.drifts_: list[int] = []
-            self.t_ = n_rows_of(X)
-            self._watched.remember(_Kept(X, y, sample_weight), self.keep)
-            return self
-        ranks = encode_labels(self.estimator_, y, n_rows_of(X))
-        losses = rank_losses(self.estimator_, X, ranks) / (self.ranks_.size - 1)
-        self._learn(X, y, classes, sample_weight)
-        self.t_ += losses.size
+
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._watched = _Watched(self._new_detector(), min(self.keep, MAX_LATEST))
+        self.drifts_: list[int] = []
+        self.t_ = n_rows_of(X)
         self._watched.remember(_Kept(X, y, sample_weight), self.keep)
-        if self._watched.found(losses):
+
+    def _observe(self, X: Any, y: Any) -> Floats:
+        ranks = encode_labels(self.estimator_, y, n_rows_of(X))
+        return rank_losses(self.estimator_, X, ranks) / (self.ranks_.size - 1)
+
+    def _follow(self, observed: Floats, X: Any, y: Any, sample_weight: Any) -> None:
+        self.t_ += observed.size
+        self._watched.remember(_Kept(X, y, sample_weight), self.keep)
+        if self._watched.found(observed):
             self.drifts_.append(self.t_)
             self._act()
-        return self
 
     def _new_detector(self) -> Detector:
         if self.detector is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,10 +51,76 @@ def _has_probabilities(wrapper: Any) -> bool:
 
 
 class StreamWrapper(BaseEstimator):
-    """Base class of learners that watch another one learn a stream. Not public."""
+    """Base class of learners that watch another one learn a stream. Not public.
+
+    A subclass provides `_check`, `_begin`, `_observe` and `_follow`.
+    """
 
     estimator: Any
     estimator_: Any
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise if a parameter is invalid."""
+
+    @abstractmethod
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Begin with the first chunk, which the estimator has learned."""
+
+    @abstractmethod
+    def _observe(self, X: Any, y: Any) -> Any:
+        """Return what `_follow` needs of a further chunk, before the estimator learns it."""
+
+    @abstractmethod
+    def _follow(self, observed: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Follow a further chunk, which the estimator has learned."""
+
+    def partial_fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Predict a chunk, compare the predictions with its labels, and learn it.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            Labels.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. Required in the first call unless its y has them all.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights in learning, not in comparing.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For invalid parameters, and as the estimator.
+        ModuleNotFoundError
+            If a detector of river is needed, and river is not installed.
+        """
+        self._check()
+        if "estimator_" in vars(self):
+            observed = self._observe(X, y)
+            learn_chunk(self.estimator_, X, y, classes, sample_weight)
+            self._follow(observed, X, y, sample_weight)
+            return self
+        learner = self._new_learner()
+        learn_chunk(learner, X, y, classes, sample_weight)
+        self.estimator_ = learner
+        try:
+            self._begin(X, y, sample_weight)
+        except BaseException:
+            del self.estimator_
+            raise
+        return self
 
     @property
     def ranks_(self) -> NDArray[Any]:
@@ -69,6 +136,12 @@ class StreamWrapper(BaseEstimator):
     def n_features_in_(self) -> int:
         """Number of features of X."""
         return int(self._fitted().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, only if X had string column names."""
+        names: NDArray[Any] = self._fitted().feature_names_in_
+        return names
 
     def _fitted(self) -> Any:
         """Return the learner; raise NotFittedError before the first rows."""
@@ -111,19 +184,15 @@ class StreamWrapper(BaseEstimator):
         """Return the learner for ``estimator=None``."""
         raise ValueError(f"{type(self).__name__}: estimator must be a learner; got None")
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        """Let the estimator learn a chunk, in place; begin with a copy of the given one."""
-        learner = vars(self).get("estimator_")
-        if learner is None:
-            learner = clone(self._default() if self.estimator is None else self.estimator)
-            if isinstance(learner, Ranker) or not hasattr(learner, "partial_fit"):
-                raise TypeError(
-                    f"{type(self).__name__}: estimator must be a learner of ordered labels with "
-                    f"partial_fit; got {type(learner).__name__}: use PRank or another online "
-                    "learner"
-                )
-        learn_chunk(learner, X, y, classes, sample_weight)
-        self.estimator_ = learner
+    def _new_learner(self) -> Any:
+        """Return a new copy of the estimator; raise TypeError if it is no learner of a stream."""
+        learner = clone(self._default() if self.estimator is None else self.estimator)
+        if isinstance(learner, Ranker) or not hasattr(learner, "partial_fit"):
+            raise TypeError(
+                f"{type(self).__name__}: estimator must be a learner of ordered labels with "
+                f"partial_fit; got {type(learner).__name__}: use PRank or another online learner"
+            )
+        return learner
 
 
 def learn_chunk(learner: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
