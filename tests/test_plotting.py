@@ -415,6 +415,15 @@ def test_weights_are_drawn_by_rank(ax):
         names = [int(text.get_text().split()[1]) for text in own.get_yticklabels()]
         assert shown.tolist() == model.coef_[:, names].T.tolist()
         matplotlib.pyplot.close(own.figure)
+    words = np.array(["low", "mid", "high"])
+    for learner, labels in (
+        (rc.CuSumRank(random_state=0), ["low | mid", "mid | high"]),  # in the order of ranks
+        (rc.MulticlassPerceptron(random_state=0), ["high", "low", "mid"]),  # of classes_
+    ):
+        own = rc.plotting.plot_weights(learner.fit(X, words[y], classes=words))
+        assert [text.get_text() for text in own.get_xticklabels()] == labels
+        assert own.get_xlabel() == ("threshold" if "|" in labels[0] else "rank")
+        matplotlib.pyplot.close(own.figure)
 
 
 def test_contributions_share_an_axis():
