@@ -1,6 +1,7 @@
 """Data shared by the tests of kernel learners."""
 
 import pickle
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -57,6 +58,14 @@ LEARNERS = [
 
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
+# Each learner with rows of one form, in turn.
+in_turn = pytest.mark.parametrize(
+    ("learner", "form"),
+    [
+        pytest.param(one, FORMS[name], id=f"{one}-{name}")
+        for one, name in zip(LEARNERS, cycle(FORMS), strict=False)
+    ],
+)
 
 
 def known(model):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import rankcore as rc
-from kernel_problems import FORMS, KERNELS, every, form, known, problem
+from kernel_problems import FORMS, KERNELS, every, form, in_turn, known, problem
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import gram
 from rankcore._ext import kernel_scores
@@ -270,8 +270,7 @@ def test_linear_and_dual_learners_agree_on_integers_with_ties(problem, twin):
 # ------------------------------------------------------------------------ blocks and streams
 
 
-@every
-@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
+@in_turn
 def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
     X, y = problem(400)
     learner = clone(learner).set_params(gamma=0.3)
@@ -293,8 +292,7 @@ def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
         assert_array_equal(streamed[name], array, err_msg=name)
 
 
-@every
-@form
+@in_turn
 def test_values_kept_between_passes_do_not_change_a_bit(learner, form, monkeypatch):
     X, y = problem(300)
     learner = clone(learner).set_params(gamma=0.3, max_iter=8, shuffle=True, random_state=0)

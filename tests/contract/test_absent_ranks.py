@@ -332,6 +332,13 @@ def test_absent_ranks_do_not_change_boosting_of_the_others(tasks, link, seed):
     assert_allclose(model.feature_importances_, other.feature_importances_, rtol=1e-6)
 
 
+def test_a_boosted_rank_without_rows_keeps_its_odds_against_the_next_lower_rank():
+    model = rc.OrdinalBoost(20, classes=range(5)).fit(X, labels([2]))
+    logs = np.log(model.predict_proba(X))
+    assert_allclose(logs[:, 2] - logs[:, 1], logs[0, 2] - logs[0, 1], rtol=1e-9)
+    assert np.ptp(logs[:, 3] - logs[:, 2]) > 1
+
+
 @pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
 def test_a_warm_start_learns_a_rank_that_was_absent(tasks, link):
     ranks = labels([])
