@@ -170,7 +170,7 @@ cdef int64_t _merge_levels(SortWorkspace *work, int64_t n, bint tied, int64_t *t
 
 
 cdef void _count(SortWorkspace *work, Query *q, int64_t *counts) noexcept nogil:
-    """Count pairs with different labels, which of them are discordant or tied, and untied pairs."""
+    """Count pairs with different labels, those of them discordant or tied, and all untied pairs."""
     cdef int64_t n_levels = find_levels(work, q), level, stop
     cdef const int64_t *before = <const int64_t *> work.label
     cdef int64_t ties[2]
@@ -275,7 +275,7 @@ def sort_queries(
 cdef struct Node:
     int64_t passed
     int64_t near
-    Double sum  # of the scores of the near ones
+    Double sum  # of the scores of the near rows
 
 
 # ---------------------------------------------------------------- margin loss
@@ -292,7 +292,7 @@ cdef inline void _pass(Node *tree, int64_t n, int64_t level, double score) noexc
 
 
 cdef inline void _leave(Node *tree, int64_t n, int64_t level, double score) noexcept nogil:
-    """Remove a row from the near ones once it is a whole margin above."""
+    """Remove a row from the near rows once it is a whole margin above."""
     level += 1
     while level <= n:
         tree[level].near -= 1

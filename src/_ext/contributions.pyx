@@ -170,7 +170,7 @@ cdef struct Walk:
     # Scratch of the walk; an entry per node.
     int32_t *order
     int32_t *of_row  # number of features above that have the value of the row
-    int32_t *of_other  # ... that have the value of the background
+    int32_t *of_other  # number of those that have the value of the background
     int8_t *owner  # of the node's feature on arrival: 0 undecided, 1 the row, 2 the background
     uint8_t *parted
     double *gained
@@ -291,7 +291,7 @@ def interventional(
             for k in range(2):
                 child = children[first + i, k]
                 if child >= 0:
-                    # One parent each, which comes first.
+                    # A node has one parent, which comes before it.
                     if not i < child < n_nodes or parents[first + child] >= 0:
                         raise ValueError("the nodes are not those of trees")
                     parents[first + child] = <int32_t> i

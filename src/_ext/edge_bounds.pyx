@@ -98,8 +98,8 @@ def bound_edges(
     # the maximum and minimum factor of the winning label's weights, by stumps that fired
     const double[:, ::1] then not None,
     const double[::1] now not None,  # (4,): the same factors now
-    # each (2, n_features): sums added to the labels' weights since, and subtracted from them,
-    # beyond that
+    # each (2, n_features): what was added to the weights of each label since, and subtracted from
+    # them, besides these common factors
     const double[:, ::1] added not None,
     const double[:, ::1] removed not None,
     double[::1] out not None,  # out, (n,)

@@ -176,7 +176,7 @@ cdef struct MeanState:
     double n_members
     int32_t n_ranks
     rc_forgetting forgetting  # of the members
-    double *offset_sums  # of the members, or NULL: only units change them, besides fading
+    double *offset_sums  # of the members, or NULL: changed only by new units and by fading
     int64_t n_offset_sums
     rc_counts seen
 
@@ -241,7 +241,7 @@ cdef class OAPModel(OnlineModel):
     cdef int64_t *survived
     cdef const double *scale
     cdef readonly int64_t n_tiles, width
-    cdef object moved  # keeps alive what the mean is to follow
+    cdef object moved  # keeps alive what the mean will learn from
 
     cdef int bind(self) except -1:
         self.n_tiles, _, self.width = self["weights"].shape

@@ -46,7 +46,7 @@ cdef inline double _ideal_sum(const Measure *m, const Query *q) noexcept nogil:
 
 
 cdef inline double _gain_at(const Measure *m, const Query *q, int64_t i) noexcept nogil:
-    """Return the gain of a document; negative gains count 0."""
+    """Return the gain of a document; negative gains count as 0."""
     return max(gain_of(m, q.g[i] if m.given else q.y[i]), 0.0)
 
 

@@ -63,8 +63,8 @@ def quantise(
     # ``hessians * scale`` in the lower, both rounded; 0 for other rows. If bounded, half the sum
     # and half the difference of both are rounded; otherwise, hessians are at least 1.
     uint64_t[::1] packed not None,
-    double scale=0.0,  # 0: the largest ones for which no sum leaves its half of a word,
-    double power=0.0,  # the second a power of two; 1 if bounded
+    double scale=0.0,  # 0: the largest for which no sum overflows its half of a word
+    double power=0.0,  # 0: the largest such power of two; 1 if bounded
 ):
     """Round the gradients and hessians of some rows to integers, two in a word.
 
@@ -261,7 +261,7 @@ cdef void _search(
         f = block.features[i]
         sums = histogram + block.offsets[i]
         if block.one_sum != NULL and block.one_sum[i]:
-            # One side of a split has no rows but those with an entry.
+            # All rows on one side of a split have an entry.
             n = block.binned.bounds[f + 1] - block.binned.bounds[f]
             if sums[0] and n >= block.min_rows:
                 splits[i].gain = RAISED * rc_gain_bound(sums[0], &leaf)

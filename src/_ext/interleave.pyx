@@ -113,7 +113,7 @@ cdef int raise_error(int64_t length) except -1 nogil:
 
 
 def place_weights(double tau, double[::1] weights not None):
-    """Write the weights of the places of a ranking, the best place first. At least one."""
+    """Write the weights of the places of a ranking, the best place first; at least one place."""
     if weights.shape[0] < 1:
         raise ValueError("weights must have at least one entry")
     rc_interleave_weights(tau, weights.shape[0], &weights[0])

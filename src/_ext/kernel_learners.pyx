@@ -142,7 +142,7 @@ cdef class DualState:
     cdef double *room
     cdef double *sums
     cdef int64_t *summed
-    cdef int64_t n_stored  # values that sparse support vectors have room for
+    cdef int64_t n_stored  # capacity for values of sparse support vectors
 
     def __dealloc__(self):
         free_block(&self.m.block)
@@ -177,7 +177,7 @@ cdef class DualState:
     cdef int bind_pool(
         self, dict arrays, dict kernel, dict budget, int64_t n_features, int32_t n_sums
     ) except -1:
-        """Check the arrays that all learners have, and point to them.
+        """Check the arrays common to all learners, and point to them.
 
         The last ``n_sums`` outputs are sums of others.
         """
@@ -413,8 +413,8 @@ cdef class KernelModel(OnlineModel):
     block of rows is prepared by `take` and then learned.
     """
 
-    cdef DualState bound  # to the arrays; None if they have changed
-    cdef DualState block  # None if there is no block to learn
+    cdef DualState bound  # bound to the arrays; None if they have been replaced
+    cdef DualState block  # the block to learn, or None
 
     def _pool_forms(self, n_outputs, arrays):
         """Return the declarations of the arrays of the pool, for a number of outputs."""
@@ -476,7 +476,7 @@ cdef class KernelModel(OnlineModel):
         dict kernel not None,
         dict budget not None,
         int32_t n_sums,  # number of outputs, the last ones, that are sums of others
-        object rows not None,  # these and the others as of ``DualState.take``
+        object rows not None,  # this and the following arguments are those of ``DualState.take``
         const int32_t[::1] order,
         int64_t start,
         int64_t stop,

@@ -104,7 +104,7 @@ def squared_lengths(
 
 
 def diagonal(
-    dict kernel not None,  # as of `outputs`
+    dict kernel not None,  # as for `outputs`
     const double[::1] norms not None,  # squared lengths of rows
     double[::1] out not None,  # out, same length
 ):

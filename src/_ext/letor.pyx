@@ -198,7 +198,7 @@ cdef inline int read_qid(Scan *scan, const uint8_t *text, int64_t *runs) noexcep
 cdef inline int64_t read_integer(
     const uint8_t *p, const uint8_t *end, const uint8_t *stop, int64_t *number
 ) noexcept nogil:
-    """Read a 64-bit integer; return 0 if it is none, 1 if str() writes it so, 2 otherwise."""
+    """Read a 64-bit integer; return 0 for other text, 1 if str() writes it alike, 2 otherwise."""
     cdef bint negative = p[0] == c'-'
     cdef bint plain = p[0] != c'+'
     cdef const uint8_t *digits = p + (negative or not plain)

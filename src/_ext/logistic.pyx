@@ -120,7 +120,7 @@ cdef int32_t logistic_update(LogisticState *m, rc_row x, int32_t rank) noexcept 
 cdef int32_t logistic_weighted(
     LogisticState *m, rc_row x, int32_t rank, double weight
 ) noexcept nogil:
-    """Predict, learn and count; return the prediction, or -1, unchanged, if the row is too long."""
+    """Predict, learn and count; return the prediction, or -1, unchanged, for too long a row."""
     cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum
     cdef double past = weight_before(&m.forgetting, m.seen.t)
     cdef int32_t r, predicted, n_tasks
@@ -158,7 +158,7 @@ cdef int32_t logistic_weighted(
 cdef int32_t logistic_decide(
     LogisticState *m, const double *scores, const double *others
 ) noexcept nogil:
-    """Others are the thresholds, of which those between ranks with rows count."""
+    """Return the rank; ``others`` has the thresholds, of which those of seen ranks count."""
     cdef int32_t r, last = m.n_ranks - 1, reached = 0
     while last and not m.ranks[last]:
         last -= 1

@@ -20,7 +20,7 @@ cdef double WIDEST = 60.0
 cdef inline double _precision_change(
     int64_t winner, int64_t loser, const double *relevant, const double *inverse,
 ) noexcept nogil:
-    """Return the change of the sum of precisions.
+    """Return the change of the sum of precisions if two rows swap their places.
 
     Places count from 1; counts of relevant rows and sums of 1 / place include each place.
     """

@@ -84,7 +84,7 @@ def standardize(
 
 
 def change_units(weights, int axis, old, new):
-    """Return weights of features in other units, and what thresholds gain.
+    """Return weights of features in other units, and the shift of the thresholds.
 
     ``old`` and ``new`` are (center, deviation); ``axis`` is that of the features. Scores are equal:
     ``v . (x - center) / deviation - threshold`` in either units.

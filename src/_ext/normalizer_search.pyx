@@ -96,7 +96,7 @@ cdef class LabelScan:
         self.held_v[k] += self.v[row]
 
     cdef void clear(self, bint held) noexcept nogil:
-        """Empty A and, if ``held``, forget the column."""
+        """Empty A; also forget the entries of the column if ``held``."""
         cdef int64_t i, k
         for i in range(self.n_touched):
             k = self.touched[i]
@@ -278,7 +278,7 @@ cdef void _scan(
                 continue
             difference = sqrt(max(scan.plus, 0.0)) - sqrt(max(scan.minus, 0.0))
             value = difference * difference
-            # Ties go to the highest, and to fires_missing 1 for missing values.
+            # Ties go to the highest bin, and then to fires_missing = 1.
             if value > merit[0] or (value == merit[0] and b >= bin[0]):
                 merit[0] = value
                 edge[0] = scan.plus - scan.minus

@@ -55,7 +55,7 @@ cdef bint _add_together(
 cdef bint _add(
     Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge
 ) noexcept nogil:
-    """Add a row to the moments, and find out whether units are due; return False if it is huge."""
+    """Add a row to the moments, and find whether units are due; return False if it is too large."""
     cdef int64_t rows
     cdef double *totals = s.moments.totals
     cdef rc_row x = rc_rows_get(X, row)
@@ -197,7 +197,7 @@ cdef int _renew_units(OnlineModel model, object params) except -1:
 
 def follow_rows(
     OnlineModel model not None,  # in and out
-    object params not None,  # as of `learn`, and the next four
+    object params not None,  # as for `learn`, as are the next four
     object rows not None,
     const int32_t[::1] order,
     const double[::1] weights,
@@ -242,7 +242,7 @@ def follow_rows(
 
 def learn_few(
     OnlineModel model not None,  # in and out
-    object params not None,  # as of `learn`
+    object params not None,  # as for `learn`
     object rows not None,
     const int32_t[::1] ranks not None,
     # ascending example counts, of those to come, at which to record the total loss

@@ -28,7 +28,7 @@ UNKNOWN = -1.0
 # Maximum count in a model file: more than any run counts, and small enough that further learning
 # exceeds neither int64 nor the integers of float64.
 MOST_COUNTED = 2**50
-SUMS = "_sums"  # ends the name of an array's lazy sum
+SUMS = "_sums"  # suffix of the name of an array's lazy sum
 PAST = "past_weight"  # the weight of the examples so far in averages that forget
 # Half-lives of the averages among which "auto" chooses, besides that of all examples and none.
 HALF_LIVES = (30, 200, 1500)
@@ -101,7 +101,7 @@ MARGIN = Array(1, first=first_margin)
 CHOICE = Array(CANDIDATES + 1, first=lambda settings: [0, 0, 0, 0, 0, 1])
 
 
-# What units add to the thresholds of a lattice, whose steps are integers.
+# Offset that units add to thresholds on a lattice, whose steps are integers.
 OFFSET = Array(1, averaged=True)
 # Arrays of learners that standardise rows: see `Moments` and `Units` in
 # ``_core/standardization``. Their axis is empty if all rows are left alone for good.
@@ -176,8 +176,8 @@ cdef class OnlineModel:
 
     # Arrays by name, except for the sums of averaged arrays and ``counts``.
     declared = {}
-    # Weights of features that depend on the units of rows, the thresholds or intercepts that
-    # belong to them, and the sign with which these gain what `change_units` returns.
+    # Names of weights that depend on the units of rows, the thresholds or intercepts that belong to
+    # them, and the sign of the shift of these that `change_units` returns.
     folds = ()
     # Setting on which averages are computed.
     averaged_by = "average"
@@ -245,7 +245,7 @@ cdef class OnlineModel:
                 raise ValueError(f"the array {name} is missing")
             array = arrays[name]
             found = dict(zip(one.axes, array.shape, strict=False))
-            for axis in one.axes:  # free ones: that of the first array with this axis
+            for axis in one.axes:  # sizes that are not fixed: that of the first array with the axis
                 sizes.setdefault(axis, found.get(axis, 0))
             wanted = self._shape(one, sizes)
             if array.shape != wanted or array.dtype != one.dtype:
@@ -341,7 +341,7 @@ cdef class OnlineModel:
         self._read_units()
 
     def _read_units(self):
-        """Compute what follows from the units."""
+        """Compute the factors that follow from the units."""
         center, deviation = self["units"]
         factors = self["unit_factors"]
         np.divide(1, deviation, out=factors[0])
@@ -350,7 +350,7 @@ cdef class OnlineModel:
         self.standard.ready = 0
 
     def _bind_checked(self):
-        """List the arrays of float64 that an overflow reaches."""
+        """List the float64 arrays that learning may make infinite."""
         cdef Checked *one
         PyMem_Free(self.checked)
         self.checked = <Checked *> PyMem_Malloc((len(self.forms) + 1) * sizeof(Checked))
@@ -413,13 +413,13 @@ cdef class OnlineModel:
         return float(self[PAST][0]) if self.forgets else self.t
 
     def merge_counts(self, models, base):
-        """Set counts that are not just added, of the mean of models that continued ``base``."""
+        """Set counts for the mean of models that continued ``base``, where a sum would be wrong."""
 
     def renew(self):
-        """Compute what learning keeps up to date, of the mean of models."""
+        """Recompute, for a mean of models, the values that learning updates step by step."""
 
     def compute(self):
-        """Return the arrays to predict with, in the units of the rows as they come."""
+        """Return the arrays for predictions, in the units of rows as given."""
         means = {name: self.mean(name) for name, one in self.forms.items() if one.averaged}
         return tuple(self.folded(means).values())
 
@@ -512,7 +512,7 @@ cdef class OnlineModel:
         return {name: array for name, array in self.arrays.items() if name not in derived}
 
     def copy(self):
-        """Return a copy that does not change."""
+        """Return an independent copy."""
         arrays = {name: array.copy() for name, array in self.saved().items()}
         return type(self)(self.n_features, self.n_ranks, self.settings, arrays)
 
@@ -586,7 +586,7 @@ cdef class OnlineModel:
         return self._enlarged({"features": n_features, STANDARDIZED: n_features})
 
     def _enlarged(self, sizes):
-        """Return the arrays with larger axes, and what a new model has in the new places.
+        """Return the arrays with larger axes, whose new entries are those of a new model.
 
         The axis "standardized" stays empty if it is.
         """
@@ -605,7 +605,7 @@ cdef class OnlineModel:
         return arrays
 
     def reshape(self, change):
-        """Let a function of the dict of arrays replace some; it returns whether it did.
+        """Call a function that may replace arrays of a dict; return whether it did.
 
         It replaces them one by one, so that no second copy of all is in memory.
         """
@@ -702,14 +702,14 @@ cdef class OnlineModel:
         self.standard.done = value
 
     def folded(self, arrays):
-        """Return a copy of a dict of arrays in which the units of rows are folded."""
+        """Return a copy of a dict of arrays whose weights include the units of rows."""
         if self.standard.active:
             raw = np.zeros(self.n_features), np.ones(self.n_features)
             arrays = self._in_units(arrays, raw)
         return arrays
 
     def _in_units(self, arrays, units):
-        """Return a copy of a dict of arrays, of those of `folds`, in other units."""
+        """Return a copy of a dict of arrays in which those of `folds` are in other units."""
         changed = dict(arrays)
         for weights, offset, sign in self.folds:
             if weights in arrays and offset in arrays:
@@ -750,7 +750,7 @@ cdef class OnlineModel:
         self.computed = None
 
     def restart(self):
-        """Forget weights and thresholds, but neither counts nor moments."""
+        """Reset weights and thresholds, but neither counts nor moments."""
         names = {name for weights, offset, _ in self.folds for name in (weights, offset)}
         names |= {name for name, form in self.forms.items() if form.averaged}
         names |= {"steps", "totals"} & self.forms.keys()
@@ -762,7 +762,7 @@ cdef class OnlineModel:
         self.computed = None
 
     def leave_alone(self):
-        """Learn further rows as they are, for good: moments and units are no longer needed."""
+        """Learn later rows as they are, permanently: moments and units are no longer needed."""
         self.refold(np.zeros(self.n_features), np.ones(self.n_features))
         arrays = self.saved()
         for name in ("column_moments", "units"):
@@ -838,7 +838,7 @@ cdef class OnlineModel:
         return 0
 
     cdef void end(self) noexcept:
-        """Keep the counts."""
+        """Store the counts that learning has advanced."""
         self.counts[0] = self.learner.seen.t
         self.counts[1] = self.learner.seen.rank_loss
         self.counts[2] = self.learner.seen.mistakes
@@ -846,5 +846,5 @@ cdef class OnlineModel:
             self.past[0] = self.learner.forgetting.past
 
     def changed(self):
-        """Forget what was computed from arrays that have changed."""
+        """Discard what was computed from arrays that have changed."""
         self.computed = None

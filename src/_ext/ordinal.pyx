@@ -253,7 +253,7 @@ cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) no
 cdef int32_t prank_decide(
     MarginState *m, const double *scores, const double *others
 ) noexcept nogil:
-    """Others are the steps and the offset."""
+    """Return the rank; ``others`` has the steps and the offset."""
     cdef int32_t r, rank = 0, tasks = m.prank.n_ranks - 1
     cdef double score = scores[0] - others[tasks]
     for r in range(tasks):
@@ -264,7 +264,7 @@ cdef int32_t prank_decide(
 cdef int32_t cusum_decide(
     rc_cusum_state *m, const double *scores, const double *others
 ) noexcept nogil:
-    """Others are the thresholds."""
+    """Return the rank; ``others`` has the thresholds."""
     cdef int32_t r, rank = 0
     cdef double sum = 0, best = 0
     for r in range(m.n_ranks - 1):
@@ -276,12 +276,12 @@ cdef int32_t cusum_decide(
 
 
 cdef int32_t lms_decide(rc_lms_state *m, const double *scores, const double *others) noexcept nogil:
-    """Others are the intercept."""
+    """Return the rank; ``others`` has the intercept."""
     return _rounded(scores[0] + others[0], m.n_ranks)
 
 
 cdef int32_t mcp_decide(rc_mcp_state *m, const double *scores, const double *others) noexcept nogil:
-    """Others are the intercepts."""
+    """Return the rank; ``others`` has the intercepts."""
     cdef int32_t r, rank = 0
     for r in range(1, m.n_ranks):
         if scores[r] + others[r] > scores[rank] + others[rank]:

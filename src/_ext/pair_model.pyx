@@ -90,7 +90,7 @@ cdef class PairModel(OnlineModel):
         return self.check_room()
 
     cdef int check_room(self) except -1:
-        """Raise ValueError unless the members fit into their room, whose count is in an array."""
+        """Raise ValueError unless the number of members is within the capacity of their arrays."""
         if not 0 <= self.counts[3] <= self.m.capacity <= self.limit:
             raise ValueError(
                 f"the model must have at most {min(self.m.capacity, self.limit)} members; got "
@@ -203,7 +203,7 @@ cdef class PairModel(OnlineModel):
         return type(self)(n_features, 2, self.settings, arrays)
 
     def merge_counts(self, models, base):
-        """Set what is not added: the mean is a new hypothesis, without successes or members."""
+        """Begin a new hypothesis: a mean of models has neither successes nor members."""
         total = base.times() + sum(one.times() - base.times() for one in models)
         if self.forgets:  # as averages and the weights of hypotheses are
             total = sum(one.times() for one in models) / len(models)
@@ -219,7 +219,7 @@ cdef class PairModel(OnlineModel):
 
     @property
     def n_mistakes(self):
-        """Number of mistakes so far, and of past hypotheses."""
+        """Number of mistakes so far, which is that of past hypotheses."""
         return int(self["counts"][1])
 
     def present(self):

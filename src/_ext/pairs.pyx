@@ -342,7 +342,7 @@ def learn(
     const double[::1] steps not None,
     const double[::1] units not None,
     object params not None,  # the estimator, with its margin
-    # pairs to visit before pausing; 64 multiplications count as one more pair
+    # pairs to visit before pausing; 64 multiplications count as one pair
     int64_t budget,
 ):
     """Visit the queries at positions ``start`` and on.

@@ -30,7 +30,7 @@ cdef inline bint _goes_right(int64_t code, const Split *split) noexcept nogil:
 cdef inline void _send(
     int32_t row, bint goes_right, int32_t *spare, int64_t n, int64_t *left, int64_t *right
 ) noexcept nogil:
-    """Write a row to both parts and keep it in one: there is no branch to mispredict."""
+    """Write a row to both parts and keep it in one, without a branch to mispredict."""
     spare[left[0]] = spare[n - 1 - right[0]] = row
     right[0] += goes_right
     left[0] += not goes_right

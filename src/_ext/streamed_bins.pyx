@@ -100,7 +100,7 @@ def distinct(
 
 
 cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) noexcept nogil:
-    """Return the number of trailing bits to ignore so that at most ``most`` values differ."""
+    """Return how many trailing bits to ignore so that at most ``most`` values differ."""
     cdef int64_t apart[BITS + 1]
     cdef int64_t i, shift = BITS - 1, left
     cdef uint64_t key, before = _key(low[0])

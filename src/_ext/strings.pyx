@@ -10,7 +10,7 @@ cdef extern from "Python.h":
 
 
 def measure(list values not None):
-    """Return the maximum and the sum of the lengths of strings, and whether NumPy keeps them.
+    """Return the maximum and the sum of lengths of strings, and whether NumPy can store them.
 
     NumPy drops zero characters at the end. Returns None if a value is not a string. O(n).
     """

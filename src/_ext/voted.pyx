@@ -28,7 +28,7 @@ cdef struct VotedState:
     double *weights  # capacity * n_features: past hypotheses
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
-    int64_t *born  # capacity: which hypothesis it is, counted from 0
+    int64_t *born  # capacity: the number of each hypothesis, from 0
     int64_t *progress  # [hypotheses kept, votes of the current one, hypotheses so far]
     int64_t capacity
     int64_t fewest  # at most the votes of any hypothesis kept, which only grow
@@ -194,7 +194,7 @@ cdef class VotedModel(OnlineModel):
         return True
 
     def lineup(self):
-        """Return the voting hypotheses, oldest first, with the current one as after a mistake.
+        """Return the voting hypotheses, oldest first; the current one as if a mistake had ended it.
 
         Returns indices of past hypotheses, whether the current one follows them, and all votes.
         """

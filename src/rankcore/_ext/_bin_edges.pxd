@@ -86,7 +86,7 @@ cdef inline int64_t cut(
             n_negative = max_bins - 1
         max_bins -= n_negative
     made = share(low, high, counts, 0, negative, n_negative, cuts)
-    if n_negative and negative and (zero or n > positive):  # two bins for three signs leave none
+    if n_negative and negative and (zero or n > positive):  # two bins cannot separate three signs
         cuts[made] = split(high[negative - 1], 0.0 if zero else low[positive])
         made += 1
     if zero and n > positive:

@@ -14,7 +14,8 @@ cdef enum:
     CANDIDATES = 5  # and the last parameters, the first
     MOST_PARTS = 2
 
-# Decides on a rank from the scores of the vectors, and from the other averaged arrays in a row.
+# Returns a rank from the scores of the vectors, given the other averaged arrays one after the
+# other.
 ctypedef int32_t (*decide_t)(void *state, const double *scores, const double *others) noexcept nogil
 
 
@@ -52,7 +53,7 @@ cdef struct Candidates:
     double *losses  # (CANDIDATES + 1,): decaying losses, and the candidate that is chosen
     double *before  # scratch: the row's weights and the other arrays before it is learned
     double *scores  # scratch, (CANDIDATES + 1) * width
-    double *others  # scratch, 2 * those
+    double *others  # scratch, twice as many numbers
     int32_t predicted[CANDIDATES]
 
 

@@ -24,7 +24,7 @@ enum {
     RC_DECIMAL_INFINITE,  /* by name, or beyond the maximum double */
     RC_DECIMAL_NAN,       /* by name */
     RC_DECIMAL_UNDECIDED, /* a number whose value the caller must find */
-    RC_DECIMAL_NONE       /* none of these */
+    RC_DECIMAL_NONE       /* not a number */
 };
 
 /* Whether one operation on doubles rounds once (it does not on the x87). */

@@ -87,7 +87,7 @@ cdef struct Dual:
     double *scratch  # capacity
     uint64_t seed
     # Examples of this call.
-    int32_t *slot_of  # for each row its slot or -1; NULL if no row comes twice
+    int32_t *slot_of  # slot of each row, or -1; NULL if no row comes twice
     int64_t first  # number of row 0
     rc_block block
     double *values  # kernel values of the block's rows, stride apart; with ``kept`` of one row
@@ -96,7 +96,7 @@ cdef struct Dual:
     # at its beginning, for each row and output, and their lengths. Kernel values are then needed
     # of joining vectors only.
     double *sums  # four lines for each tile of rows and output, see rc_block_sums; or NULL
-    int64_t *summed  # entries for each output; then room for two for each
+    int64_t *summed  # number of summed entries of each output; then scratch of two numbers for each
     double *room  # what rc_block_sums needs
     uint8_t *wanted  # room for one for each tile and output
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made

@@ -156,7 +156,7 @@ cdef inline int32_t _member_update(
 
 
 cdef inline void _draw_block(OAPRule *m) noexcept nogil:
-    """Find which members take which rows of the block: only these are scored."""
+    """Find which members take which rows of the block, as only these are scored."""
     cdef Dual *dual = m.dual
     cdef int32_t n = m.n_members, j
     cdef int64_t i

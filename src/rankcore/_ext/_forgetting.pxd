@@ -11,7 +11,7 @@ cdef extern from "_forgetting.h" nogil:
 
 
 cdef inline double weight_before(const rc_forgetting *f, int64_t t) noexcept nogil:
-    """Return the weight of the examples so far: t, unless they are forgotten."""
+    """Return the weight of the examples so far: t without forgetting."""
     return f.past if f.gain > 0 else <double> t
 
 

@@ -16,7 +16,7 @@ cdef struct Graded:
 
 
 cdef inline void _line_up(Room *room, const Graded *query, const double *score) noexcept nogil:
-    """Copy scores, levels and weights in descending order of scores, then their mirror image."""
+    """Copy scores, levels and weights in descending order of scores, then in reverse."""
     cdef int64_t k, back
     cdef uint32_t place, top = <uint32_t> (query.n_levels - 1)
     for k in range(query.n):

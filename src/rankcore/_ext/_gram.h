@@ -182,8 +182,8 @@ typedef struct rc_gram_visit {
     rc_ahead rows_ahead;
 } rc_gram_visit;
 
-/* Counts successes, then ends the hypothesis after a mistake on documents i and j; 0 if the
- * caller has to evaluate it first. */
+/* Counts successes, then ends the hypothesis after a mistake on documents i and j; returns 0 if
+ * the caller has to evaluate it first. */
 RC_INLINE_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double step)
 {
     const double *g = v->G + i * v->padded, *h = v->G + j * v->padded;

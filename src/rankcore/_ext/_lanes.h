@@ -145,7 +145,7 @@ RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t w
 
 /* PRanks side by side while they learn. Arrays have one entry per lane unless noted. */
 typedef struct rc_lanes {
-    double *weights;       /* of every column */
+    double *weights;       /* n_columns * width */
     double *weight_sums;   /* the same, or NULL: sum of changes times examples taken before, or
                               times `past` */
     double *steps;         /* n_ranks - 1 times, integers: a threshold is scale * steps */
@@ -153,15 +153,15 @@ typedef struct rc_lanes {
                               times `past` */
     double *before;        /* examples taken before `taken` began to count; used for the sums */
     double *taken;         /* examples taken */
-    double *rank_loss;     /* of these */
-    double *mistakes;      /* of these */
-    double *survived;      /* examples ranked rightly since the last mistake */
+    double *rank_loss;     /* total rank loss on the examples taken */
+    double *mistakes;      /* mistakes on them */
+    double *survived;      /* examples ranked correctly since the last mistake */
     int64_t *times;        /* how often the lane takes the example; 0 beyond the last member */
     double *scores;        /* scratch */
     const double *offsets; /* what thresholds have besides multiples of the scale; or NULL */
     double *moves;         /* scratch: 1 if thresholds move, else 0 */
-    double *changes;       /* scratch: of the weights along the example */
-    int64_t *units;        /* scratch: first lanes of units */
+    double *changes;       /* scratch: factor of the example in the change of the weights */
+    int64_t *units;        /* scratch: first lane of each unit that changes */
     int64_t n;             /* lanes, a multiple of 4 */
     int64_t width;         /* from one column's weights to the next; of the other arrays it is n */
     double scale;
@@ -261,12 +261,13 @@ RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_moving, dou
     }
 }
 
-/* Reads the n lanes of every column once, in order. Rows use columns at random, each a wait for
- * memory; in order they are fetched ahead, and wait in the cache. O(n_columns * n). */
+/* Reads the n lanes of every column once, in order. Rows use columns in random order, and each
+ * would wait for memory; sequential reads are prefetched, and bring them into the cache.
+ * O(n_columns * n). */
 static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64_t n, int64_t width)
 {
     double sum = 0.0;
-    volatile double kept; /* prevents that the reads are optimised away */
+    volatile double kept; /* prevents the compiler from removing the reads */
     int64_t i, j;
     for (i = 0; i < n_columns; i++)
         for (j = 0; j < n; j += 8)

@@ -11,7 +11,7 @@ cdef inline double successes(const rc_pair_state *m) noexcept nogil:
 
 
 cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
-    """Count successes by another unit from here on.
+    """Count later successes in another unit.
 
     Whole numbers of one unit are kept as such until then: the sum is the same whether successes
     come one at a time or many at once.

@@ -5,8 +5,8 @@
 #include "rankcore.h"
 
 /* Number of rows that descend a tree in parallel, as each step of a row depends on the previous
- * one. And number of rows that are scored by all trees before the next rows, so that they stay
- * in the cache. */
+ * one; and number of rows that all trees score before the next rows, so that they stay in the
+ * cache. */
 enum { RC_TREE_LANES = 8, RC_TREE_ROWS = 64 };
 
 /* Child of a node for a value: without and with categories. */

@@ -43,9 +43,9 @@ cdef enum Way:
     GRAM
 
 cdef enum Outcome:
-    REACHED  # all visits made
-    PAUSED  # enough pairs seen for now
-    FULL  # a hypothesis needs room
+    REACHED  # all visits ended
+    PAUSED  # the budget of pairs is used up
+    FULL  # a hypothesis needs more capacity
     CANDIDATE  # a hypothesis waits to be judged
     OVERFLOWED
 
@@ -112,7 +112,7 @@ cdef struct Visit:
     double *padded_labels
     int64_t *stamps  # version of the weights that a score is of
     int64_t row_work  # work of the score of a row, in units of `learn`'s budget
-    # How far the visit has come
+    # Progress of the visit
     bint open
     Way way
     double eta
@@ -169,7 +169,7 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
 
 
 cdef inline void add_row(const Visit *v, rc_row x, double a, double *weights) noexcept nogil:
-    """Add a multiple of a row to weights of features without factors."""
+    """Add a multiple of a row to weights of original features."""
     if v.scale == NULL:
         rc_axpy(x, a, weights)
     else:
@@ -179,7 +179,7 @@ cdef inline void add_row(const Visit *v, rc_row x, double a, double *weights) no
 cdef inline void add_query(
     const Visit *v, const double *by, int64_t n_features, double *weights
 ) noexcept nogil:
-    """Add the query's documents, each multiplied, to weights of features without factors."""
+    """Add multiples of the query's documents to weights of original features."""
     cdef int64_t f
     if v.scale == NULL:
         rc_add_docs(v.X, v.query.docs, by, v.query.n, weights)
@@ -192,7 +192,7 @@ cdef inline void add_query(
 
 
 cdef inline void pack_weights(Visit *v, const rc_pair_state *m) noexcept nogil:
-    """Copy the weights for a visit of unfolded documents, whose features have their factors."""
+    """Copy the weights, divided by the factors, for a visit of unfolded documents."""
     cdef int64_t f
     memcpy(v.packed.weights, m.weights, m.n_features * sizeof(double))
     if v.scale != NULL:
@@ -203,7 +203,7 @@ cdef inline void pack_weights(Visit *v, const rc_pair_state *m) noexcept nogil:
 cdef inline void unpack_weights(
     const Visit *v, const rc_pair_state *m, double *to
 ) noexcept nogil:
-    """Copy the weights back."""
+    """Copy the weights back, times the factors."""
     cdef int64_t f
     memcpy(to, v.packed.weights, m.n_features * sizeof(double))
     if v.scale != NULL:
@@ -342,7 +342,7 @@ cdef inline void copy_hypothesis(
 
 
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Evaluate or store the current hypothesis, which is about to end, if not done."""
+    """Evaluate or store the current hypothesis, which is about to end, unless that is done."""
     if not v.judged and successes(m) > v.judge_above:
         if m.kept == m.capacity and m.kept < v.most_kept:
             return FULL

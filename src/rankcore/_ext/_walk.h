@@ -9,8 +9,8 @@
  * second-level cache. */
 enum { RC_LISTED = 1 << 15 };
 
-/* Winners of one label: pairs first_pair and on, `width` losers each, those up to the last
- * document. Pair number k of them is winner (k - origin) / width, rounded down. */
+/* Winners of one label: pairs from first_pair on, `width` losers each, which are the documents up
+ * to the last. Pair number k is of winner (k - origin) / width, rounded down. */
 typedef struct rc_level {
     double first_pair;
     double width;
