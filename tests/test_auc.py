@@ -171,7 +171,7 @@ def test_auc_with_one_class_is_undefined():
         assert math.isnan(auc_score(labels, scores))
         assert auc_score(labels, scores, empty=0.5) == 0.5
         assert math.isnan(auc_score(labels, scores, empty=float("nan")))
-        with pytest.raises(ValueError, match="AUC compares labels >= 1 with smaller ones"):
+        with pytest.raises(ValueError, match="AUC requires labels >= 1 and smaller ones"):
             auc_score(labels, scores, empty="raise")
     assert math.isnan(auc_score([1, 0, 0], [1, 2, 3], sample_weight=[0, 1, 1]))
     labels, scores, qid = [1, 0, 1, 1], [1, 0, 3, 4], ["a", "a", "b", "b"]
@@ -182,7 +182,7 @@ def test_auc_with_one_class_is_undefined():
     assert math.isnan(values[1])
     assert auc_score(labels, scores, qid=qid, empty=0) == 0.5
     assert auc_score(labels, scores, qid=qid, empty=0, query_weight=[3, 1]) == 0.75
-    with pytest.raises(ValueError, match="one is missing, in query 'b'"):
+    with pytest.raises(ValueError, match="one kind is missing, in query 'b'"):
         auc_score(labels, scores, qid=qid, empty="raise")
 
 

@@ -324,14 +324,16 @@ def test_invalid_files_are_rejected(library, tmp_path):
     for at in range(0, 8 * len(content), 5):
         bad = bytearray(content)
         bad[at // 8] ^= 1 << at % 8
-        with pytest.raises(ValueError, match=r"damaged|checksum|header|version|do not fit"):
+        with pytest.raises(
+            ValueError, match=r"damaged|checksum|header|version|do not match|are inconsistent"
+        ):
             Model(library, bytes(bad))
 
 
 def test_arrays_that_lead_beyond_others_are_rejected(library, tmp_path):
     path = tmp_path / "m"
 
-    def refused(name, array):
+    def rejected(name, array):
         document, arrays = taken_apart(path.read_bytes())
         assert name in arrays
         (tmp_path / "bad").write_bytes(put_together(document, {**arrays, name: array}))
@@ -341,35 +343,35 @@ def test_arrays_that_lead_beyond_others_are_rejected(library, tmp_path):
     rc.save(rc.RankBoost(20).fit(X, Y, qid=QID), path)
     offsets = taken_apart(path.read_bytes())[1]["scoring.offsets"]
     for change in [offsets[::-1].copy(), offsets - 1, offsets + 1, offsets[:-1]]:
-        refused("scoring.offsets", change)
+        rejected("scoring.offsets", change)
     rc.save(rc.RankBoost(9, max_leaf_nodes=8).fit(X, Y, qid=QID), path)
     arrays = taken_apart(path.read_bytes())[1]
     for child in [0, -100, 100]:
         children = arrays["children"].copy()
         children[0, 0] = child
-        refused("children", children)
-    refused("features", arrays["features"] + 5)
-    refused("features", arrays["features"] - 5)
-    refused("sides", arrays["sides"] + 2)
-    refused("offsets", arrays["offsets"] + 1)
+        rejected("children", children)
+    rejected("features", arrays["features"] + 5)
+    rejected("features", arrays["features"] - 5)
+    rejected("sides", arrays["sides"] + 2)
+    rejected("offsets", arrays["offsets"] + 1)
     rc.save(rc.KernelPRank(standardize=False, random_state=0).fit(sp.csr_array(X), Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    refused("indices", arrays["indices"] + 1)
-    refused("indices", arrays["indices"] - 1)
-    refused("scoring.indptr", arrays["scoring.indptr"] * 2)
+    rejected("indices", arrays["indices"] + 1)
+    rejected("indices", arrays["indices"] - 1)
+    rejected("scoring.indptr", arrays["scoring.indptr"] * 2)
     rc.save(rc.CalibratedOrdinal(rc.PRank(), method="isotonic").fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    refused("knots", arrays["knots"][::-1].copy())
-    refused("knots", arrays["knots"][:-1].copy())
-    refused("curves", arrays["curves"][:, :-1].copy())
-    refused("costs", arrays["costs"][:-1].copy())
-    refused("moments", arrays["moments"][:-1].copy())
-    refused("moments", -arrays["moments"])
+    rejected("knots", arrays["knots"][::-1].copy())
+    rejected("knots", arrays["knots"][:-1].copy())
+    rejected("curves", arrays["curves"][:, :-1].copy())
+    rejected("costs", arrays["costs"][:-1].copy())
+    rejected("moments", arrays["moments"][:-1].copy())
+    rejected("moments", -arrays["moments"])
     rc.save(rc.OAPBagging(5, random_state=0).fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    refused("scoring.votes", np.ones(100, dtype=np.int64))
-    refused("scoring.votes", np.full(5, 2**62))
-    refused("scoring.votes", np.full(5, -1))
+    rejected("scoring.votes", np.ones(100, dtype=np.int64))
+    rejected("scoring.votes", np.full(5, 2**62))
+    rejected("scoring.votes", np.full(5, -1))
 
 
 def headed(document, arrays, edit):

@@ -508,7 +508,7 @@ def test_damaged_probabilities_are_rejected(tmp_path):
     X, y = problem(200)
     path = tmp_path / "m"
 
-    def refused(model, why, edit=None, **arrays):
+    def rejected(model, why, edit=None, **arrays):
         rc.save(model, path)
         rewrite(path, edit, {name.replace("__", "."): one for name, one in arrays.items()})
         with pytest.raises(ValueError, match=why):
@@ -516,19 +516,19 @@ def test_damaged_probabilities_are_rejected(tmp_path):
 
     model = rc.CalibratedOrdinal().fit(X, y)
     slope, center, scale = 1.0, model.center_, model.scale_
-    refused(model, "slope >= 0 and a scale > 0", moments=np.array([-slope, center, scale]))
-    refused(model, "slope >= 0 and a scale > 0", moments=np.array([slope, center, 0.0]))
-    refused(model, "array moments", moments=np.array([slope, np.nan, scale]))
-    refused(model, "array curves must ascend", curves=np.array([[4.0, 3.0, 2.0, 1.0]]))
-    refused(model, "array curves", curves=np.zeros((1, 3)))
-    refused(model, "array costs", costs=np.zeros((5, 4)))
-    refused(model, "labels", classes=np.arange(5))
-    refused(model, "'Nobody' is unknown", set_in("estimator.learner", value="Nobody"))
-    refused(model, "no model has the metadata", set_in("estimator.more", value="1"))
-    refused(model, "no learner of this kind", estimator__more=np.zeros(3))
-    refused(model, "features", set_in("estimator.n_features", value="4"))
+    rejected(model, "slope >= 0 and a scale > 0", moments=np.array([-slope, center, scale]))
+    rejected(model, "slope >= 0 and a scale > 0", moments=np.array([slope, center, 0.0]))
+    rejected(model, "array moments", moments=np.array([slope, np.nan, scale]))
+    rejected(model, "array curves must ascend", curves=np.array([[4.0, 3.0, 2.0, 1.0]]))
+    rejected(model, "array curves", curves=np.zeros((1, 3)))
+    rejected(model, "array costs", costs=np.zeros((5, 4)))
+    rejected(model, "labels", classes=np.arange(5))
+    rejected(model, "'Nobody' is unknown", set_in("estimator.learner", value="Nobody"))
+    rejected(model, "no model has the metadata", set_in("estimator.more", value="1"))
+    rejected(model, "no learner of this kind", estimator__more=np.zeros(3))
+    rejected(model, "features", set_in("estimator.n_features", value="4"))
     isotonic = rc.CalibratedOrdinal(method="isotonic").fit(X, y)
-    refused(isotonic, "array knots must ascend", knots=isotonic.curves_.knots[::-1].copy())
+    rejected(isotonic, "array knots must ascend", knots=isotonic.curves_.knots[::-1].copy())
 
 
 def test_brier_and_log_loss_equal_scikit_learn():

@@ -249,7 +249,7 @@ def test_labels_of_letor_are_judgments_of_a_run(tmp_path, named):
     Path(rows).write_text("0.5 qid:3 1:1\n")
     failed = run(ranked, rows)
     assert failed.exit_code == 1
-    assert "judgments are whole numbers" in failed.stderr
+    assert "judgments must be whole numbers" in failed.stderr
     assert "0.5" in failed.stderr
 
 

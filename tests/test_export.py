@@ -1,4 +1,4 @@
-"""rankcore.export: every learner in every format that runs here, and what is refused."""
+"""rankcore.export: every learner in every format that runs here, and what is rejected."""
 
 from contextlib import closing
 from itertools import cycle
@@ -96,10 +96,10 @@ def test_pipelines_are_exported(tmp_path, learner, front, target):
     rows = RNG.normal(size=(400, 5))
     if front == "SimpleImputer":
         rows[RNG.random(rows.shape) < 0.2] = np.nan
-    refused = {"Normalizer": ("xgboost", "sql")}
+    rejected = {"Normalizer": ("xgboost", "sql")}
     if isinstance(learner, rc.PRank):
-        refused |= {"MinMaxScaler with clip": ("xgboost",), "SimpleImputer": ("xgboost",)}
-    if target in refused.get(front, ()):
+        rejected |= {"MinMaxScaler with clip": ("xgboost",), "SimpleImputer": ("xgboost",)}
+    if target in rejected.get(front, ()):
         with pytest.raises(ValueError, match=f"{target} cannot express"):
             exported(model, tmp_path, target, check=rows)
         return

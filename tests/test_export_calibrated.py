@@ -155,7 +155,7 @@ def test_scores_on_and_next_to_knots_give_the_probabilities_of_python(tmp_path, 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_overflowing_scores_are_rejected(tmp_path, target, method):
-    """Python refuses such rows; engines say what the curves have far out, and of NaN a NaN."""
+    """Python rejects such rows; engines say what the curves have far out, and of NaN a NaN."""
     needs(target)
     model = calibrated("frozen", method).fit(X, Y)
     weights = INSIDE["frozen"].estimator.coef_

@@ -32,7 +32,7 @@ def installed():
     try:
         return folders[-1], pwd.getpwnam("postgres"), ""
     except KeyError:
-        return None, None, "PostgreSQL refuses root, and there is no user named postgres"
+        return None, None, "PostgreSQL rejects root, and there is no user named postgres"
 
 
 @pytest.fixture(scope="module")

@@ -140,7 +140,7 @@ def test_partial_download_of_another_file_is_deleted(take, server, tmp_path):
         take()
     assert take() == "1 files written"
     downloads.mkdir()
-    part.write_bytes(b"x" * 500)  # longer than the file: the server refuses the range
+    part.write_bytes(b"x" * 500)  # longer than the file: the server rejects the range
     (tmp_path / "cystic-fibrosis" / "judgments.tsv.gz").unlink()
     with pytest.raises(OSError, match="416"):
         take()

@@ -144,7 +144,7 @@ def odd_dense():
 
 
 MATRICES = dict([*malformed(), *odd_dense()])
-# Read by NumPy and refused, with a ComplexWarning or a DeprecationWarning at most.
+# Read by NumPy and rejected, with a ComplexWarning or a DeprecationWarning at most.
 ACCEPTED = (ValueError, TypeError)
 
 
@@ -228,8 +228,8 @@ MISALIGNED[:] = np.arange(N)
 def test_labels_queries_and_weights_work_or_are_rejected(name, argument):
     for called, call in calls(X, **{argument: ODD[name]}):
         result = settles(call)
-        refused = name == "masked" or (argument == "weights" and name in WRONG_WEIGHTS)
-        if refused and "predict" not in called and takes(called, argument):
+        rejected = name == "masked" or (argument == "weights" and name in WRONG_WEIGHTS)
+        if rejected and "predict" not in called and takes(called, argument):
             assert isinstance(result, Exception), called
             assert {"weights": "sample_weight"}.get(argument, argument) in str(result), called
 

@@ -175,7 +175,7 @@ def test_pair_weights_reject_unsupported_learners():
     with pytest.raises(ValueError, match="requires labels from 0 to 60"):
         rc.RankBoost(3, weak="tree", pair_weight="ndcg").fit(X, y * 100, qid=qid)
     ones = np.ones(3)
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         metric_weights.weigh(
             ones, np.array([0, 1, 3], np.int32), np.array([0, 3]), np.array([1, 2, 3]), ones, None,
             None, np.ones(1), None, None, None, None, np.empty(3, np.int64), np.empty((2, 4)),

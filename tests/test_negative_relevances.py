@@ -1,4 +1,4 @@
-"""Relevances below 0: order is learned from them, gains are refused before a fit."""
+"""Relevances below 0: order is learned from them, gains are rejected before a fit."""
 
 import numpy as np
 import pytest

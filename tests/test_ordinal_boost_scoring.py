@@ -219,11 +219,11 @@ def test_sums_of_inconsistent_trees_are_rejected():
     whole = model._state.model.together()
     packed, facts = whole.packed(), (whole.n_features, whole.zero_missing)
     for n_sums in (0, 5):
-        with pytest.raises(ValueError, match=f"24 trees are not those of {n_sums} sums"):
+        with pytest.raises(ValueError, match=f"24 trees cannot be divided among {n_sums} sums"):
             packed.trees(*facts, n_sums)
     rows = model._more_rows(data()[0])
     for shape in [(2, 300), (3, 299)]:
-        with pytest.raises(ValueError, match="scores, rows and trees do not fit"):
+        with pytest.raises(ValueError, match="scores, rows and trees are inconsistent"):
             add_sums(rows, packed.trees(*facts, 3), np.zeros(shape))
 
 

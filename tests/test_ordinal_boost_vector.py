@@ -145,7 +145,7 @@ def test_mismatched_arrays_are_rejected():
     scores = np.zeros((4, 60))
     for odd in ((np.zeros((3, 2)), leaf_of, 0, 60), (np.zeros((4, 2)), leaf_of[1:], 0, 60),
                 (np.zeros((4, 2)), leaf_of, 0, 61)):  # fmt: skip
-        with pytest.raises(ValueError, match="values do not fit the scores"):
+        with pytest.raises(ValueError, match="values do not match the scores"):
             ordinal_loss.add_values(scores, *odd)
     with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
         ordinal_loss.add_values(scores, np.zeros((4, 2)), leaf_of + 2, 0, 60)
@@ -157,9 +157,9 @@ def test_mismatched_arrays_are_rejected():
     with pytest.raises(ValueError, match="row 3 has the rank 9 of 5"):
         ordinal_loss.sum_by_leaf(table, odd, weights, leaf_of, None, 0, 60, *sums)
     for start, stop in [(-1, 60), (0, 61), (5, 4)]:
-        with pytest.raises(ValueError, match="do not fit the probabilities"):
+        with pytest.raises(ValueError, match="do not match the probabilities"):
             ordinal_loss.differentiate_along(table, ranks, weights, places, start, stop, *out)
-    with pytest.raises(ValueError, match="do not fit the probabilities"):
+    with pytest.raises(ValueError, match="do not match the probabilities"):
         ordinal_loss.differentiate_along(table, ranks, weights, places[:4], 0, 60, *out)
 
 

@@ -152,7 +152,7 @@ def test_many_files_directories_and_patterns_are_read(frame, tmp_path, small, mo
     open_rows(folder, cache=tmp_path / "rows")
     assert np.array_equal(clone(model).fit(open_rows(tmp_path / "rows")).coef_, expected.coef_)
     frame[:3].to_parquet(folder / "part-9.parquet")
-    with pytest.raises(ValueError, match="row cache of other files"):
+    with pytest.raises(ValueError, match="was made from other files"):
         open_rows(folder, cache=tmp_path / "rows")
     with pytest.raises(
         ValueError, match=r"part-9.parquet, row 0: query .* continues after another"
@@ -308,18 +308,18 @@ def test_integers_that_float64_represents_are_accepted(tmp_path):
 
 @pytest.mark.parametrize("kind", ["ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError"])
 def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
-    def refuse(*args, **kwargs):
+    def reject(*args, **kwargs):
         raise getattr(pa, kind)("no such codec")
 
     for name in ["iter_batches", "read"]:
         with monkeypatch.context() as patched:
-            patched.setattr(pq.ParquetFile, name, refuse)
+            patched.setattr(pq.ParquetFile, name, reject)
             look = partial(read, str(path), Layout(), None)  # a bar only counts lines of text
             if name == "iter_batches":
                 look = open_rows(path).stats
             with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
                 look()
-    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    monkeypatch.setattr(pq, "ParquetFile", reject)
     with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
         open_rows(path)
 

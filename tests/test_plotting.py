@@ -156,7 +156,7 @@ def test_roc_averages_queries(ax):
 def test_roc_without_ties_has_no_band(ax):
     plot_roc([0, 1, 0, 2], [0.1, 0.4, 0.35, 0.8], rel=2, ax=ax)
     assert not ax.patches
-    with pytest.raises(ValueError, match="one is missing"):
+    with pytest.raises(ValueError, match="one kind is missing"):
         plot_roc([0, 0], [1, 2], ax=ax)
 
 
@@ -175,7 +175,7 @@ def test_scores_are_drawn_between_thresholds(ax, learner):
     for rank, span in zip([1, 3], spans, strict=True):
         scores = model.project(X[y == rank])
         assert (span.y0, span.y1) == pytest.approx((scores.min(), scores.max()))
-    with pytest.raises(ValueError, match="200 rows, y has shape"):
+    with pytest.raises(ValueError, match="each of 200 rows; got shape"):
         plot_scores_by_rank(model, X, y[:5], ax=ax)
 
 
@@ -258,13 +258,13 @@ def test_axes_are_created_and_missing_matplotlib_is_named(monkeypatch):
     ax.figure.canvas.draw()
     pyplot.close(ax.figure)
 
-    def refuse(name, *rest):
+    def reject(name, *rest):
         if name.startswith("matplotlib"):
             raise ModuleNotFoundError("none", name="matplotlib")
         return imported(name, *rest)
 
     imported = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setattr(builtins, "__import__", reject)
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[plot\]'"):

@@ -30,7 +30,7 @@ def test_a_cache_is_used_again_until_files_change(queries, tmp_path):
     with pytest.raises(ValueError, match="other settings"):
         open_rows(queries, cache=cache, dtype=np.float32)
     queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
-    with pytest.raises(ValueError, match="row cache of other files"):
+    with pytest.raises(ValueError, match="was made from other files"):
         open_rows(queries, cache=cache)
 
 
@@ -40,7 +40,7 @@ def test_file_read_after_a_stream_must_not_change(queries, tmp_path):
 
     assert opened().stats().n_rows == opened().stats().n_rows
     queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
-    with pytest.raises(ValueError, match="row cache of other files"):
+    with pytest.raises(ValueError, match="was made from other files"):
         opened()
 
 
@@ -84,7 +84,7 @@ def test_impossible_statistics_are_rejected(name, value, queries, tmp_path):
         pytest.skip("a magnitude may be larger than the largest value")
     array[0] = value
     np.save(file, array)
-    with pytest.raises(ValueError, match="the arrays do not fit together"):
+    with pytest.raises(ValueError, match="the arrays are inconsistent"):
         open_rows(tmp_path / "rows")
 
 
@@ -134,11 +134,11 @@ def test_columns_are_checked_as_those_of_any_rows(queries, tmp_path):
     [
         ({"format": "other"}, "not a row cache"),
         ({"version": 99}, "version 1; got 'rankcore row cache' and 99"),
-        ({"n_rows": 3}, "do not fit together"),
-        ({"n_rows": 0}, "do not fit together"),
+        ({"n_rows": 3}, "are inconsistent"),
+        ({"n_rows": 0}, "are inconsistent"),
         ({"n_rows": "3"}, "n_rows must be of type int; got '3'"),
-        ({"n_features": 10**15}, "do not fit together"),
-        ({"in_queries": False}, "do not fit together"),
+        ({"n_features": 10**15}, "are inconsistent"),
+        ({"in_queries": False}, "are inconsistent"),
     ],
 )
 def test_descriptions_are_checked(change, message, queries, tmp_path):
@@ -170,18 +170,18 @@ def changed(array, place, value):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("distinct", lambda a: a[::-1].copy(), "do not fit together"),
-        ("distinct", lambda a: changed(a, 0, np.nan), "do not fit together"),
-        ("distinct", lambda a: a[:-1].copy(), "do not fit together"),
-        ("distinct", lambda a: a.reshape(1, -1), "do not fit together"),
+        ("distinct", lambda a: a[::-1].copy(), "are inconsistent"),
+        ("distinct", lambda a: changed(a, 0, np.nan), "are inconsistent"),
+        ("distinct", lambda a: a[:-1].copy(), "are inconsistent"),
+        ("distinct", lambda a: a.reshape(1, -1), "are inconsistent"),
         ("distinct", lambda a: changed(a, -1, a[-1] + 1), "labels that distinct.npy lacks"),
         ("labels", lambda a: changed(a, 3, 99), "labels that distinct.npy lacks"),
-        ("magnitudes", lambda a: a[:-1].copy(), "do not fit together"),
-        ("queries", lambda a: changed(a, 0, 1), "do not fit together"),
-        ("queries", lambda a: changed(a, 1, 0), "do not fit together"),
-        ("queries", lambda a: changed(a, -1, 10**6), "do not fit together"),
+        ("magnitudes", lambda a: a[:-1].copy(), "are inconsistent"),
+        ("queries", lambda a: changed(a, 0, 1), "are inconsistent"),
+        ("queries", lambda a: changed(a, 1, 0), "are inconsistent"),
+        ("queries", lambda a: changed(a, -1, 10**6), "are inconsistent"),
         ("queries", lambda a: a.astype(np.int32), "dtype must be int64; got int32"),
-        ("starts", lambda a: changed(a, 0, 1), "do not fit together"),
+        ("starts", lambda a: changed(a, 0, 1), "are inconsistent"),
         ("starts", lambda a: changed(a, 1, 10**12), "ends row 0 at entry 1000000000000"),
     ],
 )
@@ -284,5 +284,5 @@ def test_blocks_out_of_order_are_rejected(change, queries, small, tmp_path):
     blocks = np.load(cache / "blocks.npy")
     assert len(blocks) > 4
     np.save(cache / "blocks.npy", change(blocks))
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         open_rows(cache)

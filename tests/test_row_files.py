@@ -209,7 +209,7 @@ def test_kernels_of_a_scan_check_their_arrays():
         raise_sizes(-columns[:1] - 1, values[:1], np.zeros(3))
     with pytest.raises(ValueError, match="found column 0; there are 0"):
         raise_sizes(columns, values, np.zeros(0))
-    with pytest.raises(ValueError, match="2 values do not fit 1 columns"):
+    with pytest.raises(ValueError, match="2 values do not match 1 columns"):
         raise_sizes(columns[:1], values, np.zeros(3))
     assert raise_sizes(columns[:0], values[:0], np.zeros(0)) == 0.0
     assert sum_squares(np.arange(7.0), 0.5) == 91 / 4

@@ -53,7 +53,7 @@ def begun(model, as_matrix=np.asarray):
     return new(model).partial_fit(as_matrix(X[:2]), Y[:2], classes=CLASSES)
 
 
-def refuse(*_):
+def reject(*_):
     raise AssertionError("a few rows are learned in blocks")
 
 
@@ -64,7 +64,7 @@ def test_single_rows_are_learned_in_one_step(model, as_matrix, monkeypatch):
     for i in range(2, 50):
         at_length(expected, as_matrix(X[i : i + 1]), Y[i : i + 1])
     found = begun(model, as_matrix)
-    monkeypatch.setattr(OnlineOrdinalClassifier, "_run_pass", refuse)
+    monkeypatch.setattr(OnlineOrdinalClassifier, "_run_pass", reject)
     for i in range(2, 50):
         found.partial_fit(as_matrix(X[i : i + 1]), Y[i : i + 1])
     assert known(found) == known(expected)

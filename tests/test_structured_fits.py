@@ -395,7 +395,7 @@ def test_a_task_without_candidates_is_rejected():
         def candidates(self, x):
             return []
 
-    with pytest.raises(ValueError, match="Bad.candidates has none for 1.0"):
+    with pytest.raises(ValueError, match=r"Bad\.candidates must .*; got none for 1\.0"):
         StructuredPerceptron(Bad()).fit([1.0], [0])
 
 

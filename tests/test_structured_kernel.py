@@ -479,7 +479,7 @@ def test_a_task_without_a_method_is_rejected(name):
         ("atoms", ([0], [-1]), "got labels from -1 to -1"),
         ("features", ([0], [1.0]), "features must return a pair.*got indices from 0 to 0"),
         ("loss", -1, "loss must return a finite number, at least 0; got -1"),
-        ("candidates", [], "candidates has none for"),
+        ("candidates", [], "candidates must return at least one output"),
     ],
 )
 def test_malformed_answers_of_tasks_are_rejected(method, value, message):

@@ -1,4 +1,4 @@
-"""TREC files: read, written, refused with the line; runs joined with judgments."""
+"""TREC files: read, written, rejected with the line; runs joined with judgments."""
 
 import bz2
 import gzip
@@ -301,7 +301,7 @@ def test_first_of_equal_rows_is_that_of_a_loop(pairs):
 
 
 def test_the_kernel_checks_its_arrays():
-    with pytest.raises(ValueError, match="do not fit a text of 4 bytes"):
+    with pytest.raises(ValueError, match="do not match a text of 4 bytes"):
         kernel.split(b"a b\n", "t", 1, "x", np.empty((1, 2, 2), np.int64), np.empty(1, np.int64))
     spans, lines = np.empty((2, 2, 2), np.int64), np.empty(2, np.int64)
     with pytest.raises(ValueError, match="does not end in a newline"):
@@ -309,22 +309,22 @@ def test_the_kernel_checks_its_arrays():
     assert kernel.split(b"a b\n", "t", 5, "x", spans, lines) == 1
     assert (spans[0].tolist(), lines[0]) == ([[0, 1], [2, 3]], 5)
     outside = np.array([[2, 9]])
-    with pytest.raises(ValueError, match="word 0, at 2 of 7 bytes, does not fit"):
+    with pytest.raises(ValueError, match="word 0, at 2 of 7 bytes, is out of range"):
         kernel.take(b"a b\n", outside, np.empty((1, 9), np.uint32))
-    with pytest.raises(ValueError, match="word 0, at 0 of 3 bytes, does not fit"):
+    with pytest.raises(ValueError, match="word 0, at 0 of 3 bytes, is out of range"):
         kernel.take(b"a b\n", np.array([[0, 3]]), np.empty((1, 2), np.uint32))
     assert kernel.numbers(b"a b\n", outside, np.empty(1)) == 0
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         kernel.numbers(b"1", np.array([[0, 1]]), np.empty(1))
     for table in [1, 2, 3]:
-        with pytest.raises(ValueError, match="do not fit together"):
+        with pytest.raises(ValueError, match="are inconsistent"):
             kernel.first_equal(
                 np.zeros(2, np.int64),
                 np.zeros((2, 1), np.uint32),
                 np.empty(table, np.int64),
                 np.empty(2, np.int64),
             )
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         kernel.find_docids(b"a\n", np.zeros((2, 2), np.int64), np.zeros((1, 2), np.int64))
     spans = np.zeros((1, 2), np.int64)
     assert kernel.find_docids(b"a\n", np.array([[0, 99]]), spans) == 0

@@ -512,14 +512,14 @@ def test_arrays_that_do_not_form_trees_are_rejected():
     loop[1, 0], shared[0], gone[0, 0] = 0, -1, 99
     infinite = arrays["values"] * inf
     for changes, message in [
-        ({"children": loop}, "not those of trees"),
+        ({"children": loop}, "do not form trees"),
         ({"children": shared}, "must have one parent"),
-        ({"children": gone}, "not those of trees"),
-        ({"features": features + 4}, "not those of trees"),
-        ({"features": features - 9}, "not those of trees"),
-        ({"sides": arrays["sides"] + np.uint8(2)}, "not those of trees"),
-        ({"offsets": arrays["offsets"] + 1}, "not those of trees"),
-        ({"offsets": arrays["offsets"][::-1].copy()}, "not those of trees"),
+        ({"children": gone}, "do not form trees"),
+        ({"features": features + 4}, "do not form trees"),
+        ({"features": features - 9}, "do not form trees"),
+        ({"sides": arrays["sides"] + np.uint8(2)}, "do not form trees"),
+        ({"offsets": arrays["offsets"] + 1}, "do not form trees"),
+        ({"offsets": arrays["offsets"][::-1].copy()}, "do not form trees"),
         ({"values": infinite}, "NaN or infinity"),
         ({"values": arrays["values"][1:]}, "array values has shape"),
         (
@@ -531,7 +531,7 @@ def test_arrays_that_do_not_form_trees_are_rejected():
         with pytest.raises(ValueError, match=message):
             TreeSum.from_arrays(damaged(arrays, **changes), 4, False)
     packed = kernels.Trees(*model._state.model.packed(), 4, False)
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="are inconsistent"):
         kernels.add_scores(as_rows(X, nan=True), packed, 0, 3, np.zeros(len(X)))
 
 

@@ -437,9 +437,9 @@ def test_crafted_files_are_rejected():
     finite = np.where(np.isinf(arrays["thresholds"]), 0.0, arrays["thresholds"])
     for changes, message in [
         ({"thresholds": finite}, "either a set or a finite threshold"),
-        ({"sets": arrays["sets"][1:]}, "not those of trees"),
-        ({"sets": arrays["sets"][::-1].copy()}, "not those of trees"),
-        ({"words": arrays["words"][1:]}, "not those of trees"),
+        ({"sets": arrays["sets"][1:]}, "do not form trees"),
+        ({"sets": arrays["sets"][::-1].copy()}, "do not form trees"),
+        ({"words": arrays["words"][1:]}, "do not form trees"),
         (
             {"words": arrays["words"].astype(np.int64)},
             "array words has .* and dtype int64; expected .* and uint32",

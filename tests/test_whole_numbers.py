@@ -1,4 +1,4 @@
-"""Whole numbers where float64 begins to miss some: taken up to 2**53 - 1, else kept or refused."""
+"""Whole numbers where float64 begins to miss some: taken up to 2**53 - 1, else kept or rejected."""
 
 import io
 

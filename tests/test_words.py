@@ -93,14 +93,14 @@ def outcome(compute, *args):
 
 
 def compared(compute, make, k):
-    """Words against integers: figures are "equal" or "different", or words "refused".
+    """Words against integers: figures are "equal" or "different", or words "rejected".
 
-    "refused by both" is what a version of scikit-learn does not have for so many labels.
+    "rejected by both" is what a version of scikit-learn does not have for so many labels.
     """
     numbers = outcome(compute, make(None), RANKS[k], None)
     words = outcome(compute, make(WORDS[k]), in_words(k), WORDS[k])
     if isinstance(words, Exception):
-        return "refused by both" if isinstance(numbers, Exception) else "refused"
+        return "rejected by both" if isinstance(numbers, Exception) else "rejected"
     assert not isinstance(numbers, Exception), numbers
     same = numbers.shape == words.shape and np.allclose(
         numbers, words, rtol=1e-9, atol=1e-12, equal_nan=True
@@ -112,7 +112,7 @@ def agrees(found, documented):
     """Whether a cell is as it is documented; None is not documented, of a later version."""
     if documented is None:
         return found != "different"
-    return found == documented or found == "refused by both"
+    return found == documented or found == "rejected by both"
 
 
 def tables():
@@ -351,6 +351,6 @@ def test_docs_page_has_the_whole_table():
     assert set(tables()) <= {*SCORERS, *TOOLS, *later}
     assert {cell for cells in tables().values() for cell in cells.values()} == {
         "equal",
-        "refused",
+        "rejected",
         "different",
     }

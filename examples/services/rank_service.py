@@ -29,7 +29,7 @@ ROWS = [1, 10, 100, 1000, 10_000]
 class Batcher:
     """Rows of waiting requests, scored together; what comes meanwhile waits for the next call.
 
-    A call takes at most `most_rows`; beyond `longest_queue` requests new ones are refused, so that
+    A call takes at most `most_rows`; beyond `longest_queue` requests new ones are rejected, so that
     those that are answered are answered in time.
     """
 

@@ -187,9 +187,9 @@ cdef Splitters _splitters(
     int64_t half,
 ) except *:
     if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
-        raise ValueError("these are no splitters")
+        raise ValueError("splitters must be those of place_splitters")
     if not 0 <= half <= SPLITTERS // 2 + 1:
-        raise ValueError("these are no splitters")
+        raise ValueError("splitters must be those of place_splitters")
     return Splitters(&values[0], &starts[0], low, cells_each, half)
 
 
@@ -206,7 +206,7 @@ def place_splitters(
     """
     cdef int64_t cell, most = 0, i = 0, half = 1
     if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
-        raise ValueError("these are no splitters")
+        raise ValueError("splitters must be those of place_splitters")
     for cell in range(CELLS):
         starts[cell] = <uint16_t> i
         while i < SPLITTERS and isfinite(values[i]) and _cell(values[i], low, cells_each) <= cell:

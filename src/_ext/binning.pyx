@@ -78,7 +78,7 @@ cdef class Columns:
             or n_codes != (n_rows * n_features if rows is None else rows.shape[0])
             or (bounds is not None and bounds.shape[0] != n_features + 1)
         ):
-            raise ValueError("the arrays of the columns do not fit together")
+            raise ValueError("the arrays of the columns are inconsistent")
         if bounds is not None and (bounds[0] != 0 or bounds[n_features] != n_codes):
             raise ValueError(f"bounds must ascend from 0 to the number of entries, {n_codes}")
         for f in range(n_features if bounds is not None else 0):
@@ -114,7 +114,7 @@ cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
         for i in range(taken.shape[0]):
             fits = fits and 0 <= taken[i] < X.n_rows
     if not fits:
-        raise ValueError("there are no such rows")
+        raise ValueError("row numbers are out of range")
     return X
 
 
@@ -128,7 +128,7 @@ def count_entries(
     cdef rc_row x
     cdef int64_t i, k
     if counts.shape[0] != X.n_features or X.indptr == NULL:
-        raise ValueError("counts do not fit the rows, or these are dense")
+        raise ValueError("counts do not match the rows, or these are dense")
     with nogil:
         for i in range(taken.shape[0]):
             x = rc_rows_get(X, taken[i])
@@ -255,11 +255,11 @@ def encode_columns(
         or max_bins < 2
         or (code_t is uint8_t and max_bins > 255)
     ):
-        raise ValueError("the arrays do not fit together")
+        raise ValueError("the arrays are inconsistent")
     for f in range(n_columns):
         n = bounds[f + 1] - bounds[f]
         if not 0 <= bounds[f] <= bounds[f + 1] <= values.shape[0] or 2 * n + 1 > cuts.shape[0]:
-            raise ValueError("the columns do not fit the values")
+            raise ValueError("the columns do not match the values")
     if values.shape[0] == 0:
         for f in range(n_columns):
             n_bins[f] = 1
@@ -348,7 +348,7 @@ def threshold(
         or X.n_features != binned.n_features
         or not rows.canonical
     ):
-        raise ValueError("the rows are not those of the columns")
+        raise ValueError("the rows do not match the columns")
     if not 0 <= feature < binned.n_features or not 0 <= bin < binned.n_bins[feature]:
         raise IndexError(f"there is no bin {bin} in column {feature}")
     if bin == 0:

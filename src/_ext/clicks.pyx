@@ -53,7 +53,7 @@ def position_pass(
         or examined.shape[0] != examination.shape[0]
         or attracted.shape[0] != attraction.shape[0]
     ):
-        raise ValueError("the cells, their counts and the parameters do not fit together")
+        raise ValueError("the cells, their counts and the parameters are inconsistent")
     _check_codes(position, examination.shape[0])
     _check_codes(pair, attraction.shape[0])
     examined[:] = 0.0
@@ -106,7 +106,7 @@ def bayesian_pass(
         or going.shape[0] != 3
         or silent.shape[0] <= longest
     ):
-        raise ValueError("the impressions, parameters and expectations do not fit together")
+        raise ValueError("the impressions, parameters and expectations are inconsistent")
     _check_codes(pair, n_pairs)
     with nogil:
         for q in range(bounds.shape[0] - 1):
@@ -180,7 +180,7 @@ def bayesian_probabilities(
     cdef double seen
     _check_sessions(bounds, pair.shape[0])
     if probability.shape[0] != pair.shape[0] or satisfaction.shape[0] != attraction.shape[0]:
-        raise ValueError("the impressions, parameters and probabilities do not fit together")
+        raise ValueError("the impressions, parameters and probabilities are inconsistent")
     _check_codes(pair, attraction.shape[0])
     with nogil:
         for q in range(bounds.shape[0] - 1):
@@ -209,7 +209,7 @@ def bayesian_clicks(
         or draws.shape[1] != 3
         or clicked.shape[0] != n
     ):
-        raise ValueError("the impressions, draws and clicks do not fit together")
+        raise ValueError("the impressions, draws and clicks are inconsistent")
     with nogil:
         for q in range(bounds.shape[0] - 1):
             examining = True

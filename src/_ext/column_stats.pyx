@@ -42,12 +42,12 @@ def raise_sizes(
     """Update the maximum magnitudes of columns with some values.
 
     Returns the maximum magnitude of these values; 0 if there are none. Raises ValueError if the
-    arrays do not fit together, or a column is beyond ``sizes``. O(n_values), one pass.
+    arrays are inconsistent, or a column is beyond ``sizes``. O(n_values), one pass.
     """
     cdef int64_t n = values.shape[0], n_sizes = sizes.shape[0], reached = 0
     cdef double largest = 0
     if columns.shape[0] != n:
-        raise ValueError(f"{n} values do not fit {columns.shape[0]} columns")
+        raise ValueError(f"{n} values do not match {columns.shape[0]} columns")
     if n == 0:
         return 0.0
     if n_sizes:

@@ -269,7 +269,7 @@ def sort_queries(
                     sorted_rows[start + k] = row[sorted_rows[start + k]]
         free(work.block)
     if not whole:
-        raise IndexError("rows names a row that there is not")
+        raise IndexError("rows must be row numbers below the number of rows")
 
 
 cdef struct Node:

@@ -96,7 +96,7 @@ def stumps(
         or reference.shape[0] != d
         or not bind_stumps(&model, d, 0.0, offsets, thresholds, values, missing, at_zero)
     ):
-        raise ValueError("the rows and the arrays of the model do not fit together")
+        raise ValueError("the rows and the arrays of the model are inconsistent")
     if X.n_rows == 0 or d == 0 or rows.n_values == 0:
         return
     if X.indptr == NULL:
@@ -144,7 +144,7 @@ def directions(
         not 0 <= first <= first + out.shape[0] <= X.n_rows or out.shape[1] != n
         or model.n_features != X.n_features or not rows.canonical
     ):
-        raise ValueError("the rows, the trees and out do not fit together")
+        raise ValueError("the rows, the trees and out are inconsistent")
     with nogil:
         for i in range(out.shape[0]):
             x = rc_rows_get(X, first + i)
@@ -259,7 +259,7 @@ def interventional(
 ):
     """Compute Shapley values of features in sums of trees, summed over the rows of a background.
 
-    Raises ValueError if the nodes are not those of trees. O(n * n_others * n_nodes), counting only
+    Raises ValueError if the nodes do not form trees. O(n * n_others * n_nodes), counting only
     nodes that the row, the background row or a mixture of both reaches.
     """
     from array import array
@@ -273,7 +273,7 @@ def interventional(
         or children.shape[1] != 2 or n_trees < 0 or offsets[0] != 0 or offsets[n_trees] != n
         or values.shape[0] != n + n_trees or out.shape[0] != rows.shape[0]
     ):
-        raise ValueError("the rows, the trees and out do not fit together")
+        raise ValueError("the rows, the trees and out are inconsistent")
     cdef int32_t[::1] parents = array("i", [-1]) * (n + 1)
     cdef int32_t[::1] before = array("i", [-1]) * (n + 1)
     cdef int32_t[::1] depths = array("i", [0]) * (n + 1)
@@ -283,22 +283,22 @@ def interventional(
         first = offsets[t]
         n_nodes = offsets[t + 1] - first
         if n_nodes < 0 or first + n_nodes > n:
-            raise ValueError("the nodes are not those of trees")
+            raise ValueError("the nodes do not form trees")
         largest = max(largest, n_nodes)
         for i in range(n_nodes):
             if not 0 <= columns[first + i] < out.shape[1] or (i and parents[first + i] < 0):
-                raise ValueError("the nodes are not those of trees")
+                raise ValueError("the nodes do not form trees")
             for k in range(2):
                 child = children[first + i, k]
                 if child >= 0:
                     # A node has one parent, which comes before it.
                     if not i < child < n_nodes or parents[first + child] >= 0:
-                        raise ValueError("the nodes are not those of trees")
+                        raise ValueError("the nodes do not form trees")
                     parents[first + child] = <int32_t> i
                     into[first + child] = k
                     depths[first + child] = depths[first + i] + 1
                 elif ~child > n_nodes:
-                    raise ValueError("the nodes are not those of trees")
+                    raise ValueError("the nodes do not form trees")
             deepest = max(deepest, depths[first + i] + 1)
             above = parents[first + i]
             side[first + i] = into[first + i]

@@ -61,7 +61,7 @@ def sum_changes(
         or factors.shape[0] != binned.n_rows
         or taken.shape[0] != binned.n_rows
     ):
-        raise ValueError("the rows are not those of the columns")
+        raise ValueError("the rows do not match the columns")
     cdef bint fits = True
     with nogil:
         for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
@@ -86,7 +86,7 @@ def sum_changes(
             for i in range(x.n):
                 sum_[x.indices[i]] += change
     if not fits:
-        raise ValueError("the rows are not those of the columns")
+        raise ValueError("the rows do not match the columns")
 
 
 def bound_edges(
@@ -114,7 +114,7 @@ def bound_edges(
         or not masses.shape[1] == added.shape[1] == removed.shape[1] == then.shape[1] == d
         or not then.shape[0] == now.shape[0] == 4
     ):
-        raise ValueError("the arrays do not fit together")
+        raise ValueError("the arrays are inconsistent")
     for i in range(features.shape[0]):
         if not 0 <= features[i] < d:
             raise IndexError(f"there is no column {features[i]}")

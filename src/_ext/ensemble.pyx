@@ -403,7 +403,7 @@ cdef class OAPModel(OnlineModel):
             or cumulative.shape[0] not in (1, X.n_rows)
             or cumulative.shape[1] < 1
         ):
-            raise ValueError("rows, ranks, order, range and members do not fit together")
+            raise ValueError("rows, ranks, order, range and members are inconsistent")
         if order is not None:
             for i in range(start, stop):
                 if not 0 <= order[i] < X.n_rows:
@@ -516,7 +516,7 @@ def tally(
         or not 0 <= first <= last <= n_tiles
         or not 0 <= start <= stop <= X.n_rows
     ):
-        raise ValueError("rows, weights, thresholds, votes and out do not fit together")
+        raise ValueError("rows, weights, thresholds, votes and out are inconsistent")
     cdef double[::1] scores = array("d", bytes(8 * width))
     with nogil:
         for tile in range(first, last):

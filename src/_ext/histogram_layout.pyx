@@ -37,7 +37,7 @@ def lay_out_panels(
     cdef int64_t padded = (m + RC_EIGHT - 1) // RC_EIGHT * RC_EIGHT
     cdef int64_t step = 128
     if binned.width != 1 or binned.bounds != NULL or panels.shape[0] != padded * n:
-        raise ValueError("the columns are not dense, of one byte, or do not fit the panels")
+        raise ValueError("the columns are not dense, of one byte, or do not match the panels")
     for j in range(m):
         if not 0 <= features[j] < binned.n_features:
             raise IndexError(f"there is no column {features[j]}")
@@ -68,7 +68,7 @@ def count_row_entries(
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t j, k, n = binned.n_rows, m = features.shape[0]
     if binned.bounds == NULL or bounds.shape[0] != n + 1:
-        raise ValueError("the columns are not sparse, or the bounds do not fit them")
+        raise ValueError("the columns are not sparse, or the bounds do not match them")
     for j in range(m):
         if not 0 <= features[j] < binned.n_features:
             raise IndexError(f"there is no column {features[j]}")
@@ -124,7 +124,7 @@ def lay_out_rows(
         or row_sums.shape[0] != bounds[n]
         or not 0 <= first <= last <= n
     ):
-        raise ValueError("the columns are not sparse, or the arrays do not fit them")
+        raise ValueError("the columns are not sparse, or the arrays do not match them")
     for j in range(m):
         f = features[j]
         if not 0 <= f < binned.n_features:

@@ -78,7 +78,7 @@ def quantise(
     for i in range(n if fits else 0):
         fits = fits and 0 <= rows[i] < gradients.shape[0]
     if not fits:
-        raise ValueError("the rows and their gradients do not fit together")
+        raise ValueError("the rows and their gradients are inconsistent")
     with nogil:
         for i in range(n):
             gradient += fabs(gradients[rows[i]])
@@ -140,7 +140,7 @@ def column_histogram(
     for i in range(n_rows if fits and not sparse else 0):
         fits = fits and 0 <= rows[i] < binned.n_rows
     if not fits or not histogram.shape[0] == counts.shape[0] == binned.n_bins[feature] + 1:
-        raise ValueError("the arrays do not fit the columns")
+        raise ValueError("the arrays do not match the columns")
     at = feature * binned.n_rows
     with nogil:
         if sparse:
@@ -348,7 +348,7 @@ cdef class FeatureBlock:
                 if panels is not None:
                     fits = fits and offsets[i] == i * RC_CODES
         if not fits:
-            raise ValueError("the arrays do not fit the columns")
+            raise ValueError("the arrays do not match the columns")
         self._free()
         block.scratch = <uint64_t *> malloc(5 * most * sizeof(uint64_t))
         block.gains = <double *> malloc(2 * most * sizeof(double))
@@ -392,7 +392,7 @@ cdef class FeatureBlock:
         """Begin a tree."""
         cdef Block *block = &self.block
         if packed.shape[0] != block.binned.n_rows or node_of.shape[0] != block.binned.n_rows:
-            raise ValueError("the arrays do not fit the columns")
+            raise ValueError("the arrays do not match the columns")
         self.kept_of_tree = packed, node_of
         block.packed, block.node_of = &packed[0], &node_of[0]
         block.l2, block.min_hessian = l2, min_hessian
@@ -414,7 +414,7 @@ cdef class FeatureBlock:
             and (parent is None or parent.shape[0] == block.n_sums)
         )
         if not fits:
-            raise ValueError("the rows and histograms do not fit the columns")
+            raise ValueError("the rows and histograms do not match the columns")
         with nogil:
             histogram[:] = 0
             if block.binned.bounds != NULL:
@@ -445,7 +445,7 @@ cdef class FeatureBlock:
             or (allowed is not None and allowed.shape[0] != block.n_features)
             or splits.shape[0] != block.n_features
         ):
-            raise ValueError("the histogram, leaf and splits do not fit the columns")
+            raise ValueError("the histogram, leaf and splits do not match the columns")
         cdef const uint8_t *mask = NULL
         if allowed is not None:
             mask = &allowed[0]

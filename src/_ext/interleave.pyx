@@ -158,7 +158,7 @@ def draw(
         or owners.shape[1] != shown.shape[1]
         or not shown.shape[0] == owners.shape[0] == lengths.shape[0] == n
     ):
-        raise ValueError("the method, seeds, shown, owners and lengths do not fit together")
+        raise ValueError("the method, seeds, shown, owners and lengths are inconsistent")
     with nogil:
         for i in range(seeds.shape[0]):
             if method == TEAM_DRAFT:
@@ -213,7 +213,7 @@ def credit(
         or not owners.shape[1] == clicks.shape[1] == width
         or found.shape[1] != R.n_rankings
     ):
-        raise ValueError("the method, shown, owners, lengths, clicks and found do not fit together")
+        raise ValueError("the method, shown, owners, lengths, clicks and found are inconsistent")
     for i in range(n):
         if not 0 <= lengths[i] <= width:
             raise ValueError(f"list {i} has {lengths[i]} documents; shown has {width} columns")

@@ -116,7 +116,7 @@ def span(
     if gram.shape[1] != n or inverse.shape[1] != inverse.shape[0] or not (
         n <= inverse.shape[0] and shares.shape[0] == n and shares.shape[1] == n
     ):
-        raise ValueError("kernel values, inverse and shares do not fit together")
+        raise ValueError("kernel values, inverse and shares are inconsistent")
     for s in range(n):
         for k in range(m):
             values[k] = gram[s, kept[k]]
@@ -300,7 +300,7 @@ cdef class DualState:
     ):
         """Prepare for learning the rows at positions start .. stop - 1, once per state.
 
-        Raises ValueError if shapes do not fit together, or the arrays have no room for the rows.
+        Raises ValueError if shapes are inconsistent, or the arrays have no room for the rows.
         """
         cdef const rc_rows *X = checked_rows(rows)
         cdef Dual *m = &self.m
@@ -330,7 +330,7 @@ cdef class DualState:
                 values.shape[0] != n or values.shape[1] != support
             ))
         ):
-            raise ValueError("rows, order, range, values and state do not fit together")
+            raise ValueError("rows, order, range, values and state are inconsistent")
         for i in range(start, stop):
             row = i if order is None else order[i]
             if not 0 <= row < X.n_rows:
@@ -490,7 +490,7 @@ cdef class KernelModel(OnlineModel):
         cdef DualState taken
         self.ensure_writable()
         if self.learner.update == NULL:
-            raise ValueError("the arrays of the model do not fit together")
+            raise ValueError("the arrays of the model are inconsistent")
         if self.bound is None:
             taken = DualState()
             taken.bind_pool(dict(self.arrays), kernel, budget, self.n_features, n_sums)

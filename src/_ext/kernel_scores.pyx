@@ -98,7 +98,7 @@ def squared_lengths(
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i
     if not 0 <= start <= X.n_rows - out.shape[0]:
-        raise ValueError("rows, range and out do not fit together")
+        raise ValueError("rows, range and out are inconsistent")
     for i in range(out.shape[0]):
         out[i] = rc_norm2(rc_rows_get(X, start + i))
 
@@ -116,7 +116,7 @@ def diagonal(
     K.coef0 = kernel["coef0"]
     K.degree = kernel["degree"]
     if out.shape[0] != norms.shape[0]:
-        raise ValueError("norms and out do not fit together")
+        raise ValueError("norms and out are inconsistent")
     for i in range(norms.shape[0]):
         out[i] = rc_kernel_value(&K, norms[i], norms[i], norms[i])
 
@@ -190,7 +190,7 @@ def outputs(
             or out.shape[1] != slots.shape[0]
         ))
     ):
-        raise ValueError("rows, range, support vectors, coefficients and out do not fit together")
+        raise ValueError("rows, range, support vectors, coefficients and out are inconsistent")
     if units is not None:
         standard.center = &units[0, 0]
         standard.factor = &factors[0, 0]

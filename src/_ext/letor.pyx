@@ -317,7 +317,7 @@ def parse(
         or (comments is not None and (comments.shape[0] != max_rows or comments.shape[1] != 2))
         or not 0 <= first_number <= 1
     ):
-        raise ValueError(f"the arrays do not fit a text of {n} bytes")
+        raise ValueError(f"the arrays do not match a text of {n} bytes")
     if n and text[n - 1] != c'\n':
         raise ValueError("the text does not end in a newline")
     memset(&scan, 0, sizeof(scan))
@@ -409,7 +409,7 @@ def scatter(
     """Write sparse rows into a dense matrix. O(n * n_columns)."""
     cdef int64_t n = ends.shape[0], n_columns = out.shape[1], i, j, column, first = start
     if out.shape[0] != n or columns.shape[0] != values.shape[0]:
-        raise ValueError("rows and out do not fit together")
+        raise ValueError("rows and out are inconsistent")
     with nogil:
         for i in range(n):
             for j in range(n_columns):

@@ -73,7 +73,7 @@ def row_texts(
     cdef char *text
     cdef char *end
     if not 0 <= start <= stop <= X.n_rows or first < 0:
-        raise ValueError("range and rows do not fit together")
+        raise ValueError("range and rows are inconsistent")
     for i in range(start, stop):
         most = max(most, rc_rows_get(X, i).n)
     text = <char *> malloc(most * FEATURE_BYTES + 1)

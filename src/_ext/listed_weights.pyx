@@ -32,7 +32,7 @@ cdef class ListedWeights:
         for p in range(winners.shape[0] if fits else 0):
             fits = fits and 0 <= winners[p] < n_rows and 0 <= losers[p] < n_rows
         if not fits:
-            raise ValueError("the pairs do not fit the rows")
+            raise ValueError("the pairs do not match the rows")
         self.weights = weights
         self.winners = winners
         self.losers = losers
@@ -48,7 +48,7 @@ cdef class ListedWeights:
         if gradients.shape[0] != self.n_rows or not (
             hessians is None or hessians.shape[0] == self.n_rows
         ):
-            raise ValueError("gradients and hessians do not fit the rows")
+            raise ValueError("gradients and hessians do not match the rows")
         with nogil:
             total = sum_of(&self.weights[0], self.weights.shape[0])
             for p in range(self.n_rows):
@@ -73,7 +73,7 @@ cdef class ListedWeights:
         cdef double total
         held[:] = [0.0, 0.0, 0.0, 0.0]
         if fires.shape[0] != self.n_rows:
-            raise ValueError("fires does not fit the rows")
+            raise ValueError("fires does not match the rows")
         with nogil:
             for p in range(self.weights.shape[0]):
                 held[2 * (fires[self.winners[p]] & 1) + (fires[self.losers[p]] & 1)] += (
@@ -87,7 +87,7 @@ cdef class ListedWeights:
         cdef int64_t p
         cdef double by[3]
         if fires.shape[0] != self.n_rows:
-            raise ValueError("fires does not fit the rows")
+            raise ValueError("fires does not match the rows")
         by[:] = [exp(alpha), 1.0, exp(-alpha)]
         with nogil:
             for p in range(self.weights.shape[0]):
@@ -107,7 +107,7 @@ cdef class ListedWeights:
         cdef double total
         check_leaves(leaf_of, self.n_rows, n)
         if not out.shape[1] == below.shape[0] == here.shape[0] == n:
-            raise ValueError("the leaves do not fit the rows")
+            raise ValueError("the leaves do not match the rows")
         with nogil:
             total = sum_of(&self.weights[0], self.weights.shape[0])
             for a in range(n):

@@ -363,7 +363,7 @@ def measure(
     cdef int64_t i, n, n_rows = scores.shape[0], longest = 0, deepest = 0
     cdef int32_t status = NOTHING
     if labels.shape[0] != n_rows or not 0 <= first <= last < bounds.shape[0]:
-        raise ValueError("scores, labels and bounds do not match")
+        raise ValueError("scores, labels and bounds are inconsistent")
     if (
         (gains is not None and gains.shape[0] != n_rows)
         or (rows is not None and rows.shape[0] != n_rows)

@@ -91,7 +91,7 @@ def weigh(
                     and (leaf_of is None or 0 <= leaf_of[i] < between.shape[0])
                 )
     if not fits:
-        raise ValueError("the rows, queries and leaves do not fit together")
+        raise ValueError("the rows, queries and leaves are inconsistent")
     with nogil:
         if gradients is not None:
             for i in range(n):

@@ -93,9 +93,9 @@ cdef class Model:
                 code = rc_model_answer_(&self.model, X, scores, ranks, probabilities, room, 0)
                 free(room)
         if code == RC_MODEL_MEMORY:
-            raise MemoryError("no memory for the scores of a row")
+            raise MemoryError("not enough memory for the scores of a row")
         if code != RC_MODEL_OK:
-            raise ValueError("the rows and the model do not fit together")
+            raise ValueError("the rows and the model are inconsistent")
         return 0
 
     def scores(self, object rows not None, double[::1] found not None):

@@ -31,7 +31,7 @@ def add_rows(
         or (weights is not None and weights.shape[0] != X.n_rows)
         or not 0 <= start <= stop <= X.n_rows
     ):
-        raise ValueError("rows, weights, range and moments do not fit together")
+        raise ValueError("rows, weights, range and moments are inconsistent")
     if columns.shape[0] != 4 or columns.shape[1] < 1 or totals.shape[0] != 3:
         raise ValueError("moments must have arrays of shape (4, n_features) and (3,)")
     if weights is not None and weights.shape[0]:
@@ -66,7 +66,7 @@ def standardize(
         or out.shape[0] != n
         or out.shape[1] != X.n_features
     ):
-        raise ValueError("rows, order, units and out do not fit together")
+        raise ValueError("rows, order, units and out are inconsistent")
     if n == 0 or X.n_features == 0:
         return
     if order is not None:

@@ -78,7 +78,7 @@ cdef class LabelScan:
         for i in range(m if fits else 0):
             fits = fits and 0 <= first[i] <= i < last[i] <= m
         if not fits:
-            raise ValueError("the levels and rows do not fit together")
+            raise ValueError("the levels and rows are inconsistent")
         self.level_of, self.first, self.last = level_of, first, last
         self.u, self.v, self.all_u, self.all_v = u, v, all_u, all_v
         self.in_u, self.in_v, self.held_u, self.held_v = in_u, in_v, held_u, held_v
@@ -186,7 +186,7 @@ cdef class PairScan:
         for i in range(m if fits else 0):
             fits = fits and 0 <= others[i] < n and 0 <= which[i] < weights.shape[0]
         if not fits:
-            raise ValueError("the pairs and rows do not fit together")
+            raise ValueError("the pairs and rows are inconsistent")
         self.starts, self.others, self.wins, self.which = starts, others, wins, which
         self.weights, self.inside, self.held = weights, inside, held
 
@@ -318,12 +318,12 @@ def evaluate(
         or order.shape[0] != n_rows
         or not edges.shape[0] == merits.shape[0] == bins.shape[0] == fires_missing.shape[0] == n
     ):
-        raise ValueError("the arrays do not fit the columns")
+        raise ValueError("the arrays do not match the columns")
     for i in range(n):
         if not 0 <= features[i] < binned.n_features:
             raise IndexError(f"there is no column {features[i]}")
         if binned.n_bins[features[i]] + 2 > counts.shape[0]:
-            raise ValueError("counts has no room for the bins")
+            raise ValueError("counts is too small for the bins")
     if n_rows == 0:
         return
     if labels is not None:

@@ -157,7 +157,7 @@ def learn(
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_marks = marks.shape[0], reached
     if weights is not None and model.learner.weighted == NULL:
-        raise ValueError("this learner takes no weights")
+        raise ValueError("this learner does not support weights")
     if (
         not rows.canonical
         or model.n_features != X.n_features
@@ -166,7 +166,7 @@ def learn(
         or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
         or losses.shape[0] != n_marks
     ):
-        raise ValueError("rows, ranks, order, range and model do not fit together")
+        raise ValueError("rows, ranks, order, range and model are inconsistent")
     cdef bint huge = rows.largest > LARGEST
     reached = start
     while True:
@@ -222,7 +222,7 @@ def follow_rows(
         or (weights is not None and weights.shape[0] != X.n_rows)
         or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
     ):
-        raise ValueError("rows, order, weights, range and model do not fit together")
+        raise ValueError("rows, order, weights, range and model are inconsistent")
     while i < stop and s.follows:
         if s.ahead == 0:
             row = i if order is None else order[i]
@@ -264,7 +264,7 @@ def learn_few(
         or ranks.shape[0] != X.n_rows
         or len(record) != 3
     ):
-        raise ValueError("rows, ranks, record and model do not fit together")
+        raise ValueError("rows, ranks, record and model are inconsistent")
     cdef int64_t *losses = <int64_t *> malloc((n_marks + 1) * sizeof(int64_t))
     if losses == NULL:
         raise MemoryError

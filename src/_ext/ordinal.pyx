@@ -476,7 +476,7 @@ def threshold_ranks(
     cdef Py_ssize_t i
     cdef int32_t n_ranks = <int32_t> thresholds.shape[0] + 1
     if out.shape[0] != scores.shape[0] or n_ranks < 2:
-        raise ValueError("scores, thresholds and out do not fit together")
+        raise ValueError("scores, thresholds and out are inconsistent")
     with nogil:
         for i in range(scores.shape[0]):
             out[i] = rc_rank(&thresholds[0], n_ranks, scores[i])
@@ -497,7 +497,7 @@ def projected_ranks(
     cdef int32_t n_ranks = <int32_t> thresholds.shape[0] + 1
     cdef double score
     if weights.shape[0] != X.n_features or out.shape[0] != n or n_ranks < 2:
-        raise ValueError("rows, weights, thresholds and out do not fit together")
+        raise ValueError("rows, weights, thresholds and out are inconsistent")
     with nogil:
         for i in range(n):
             score = rc_dot(rc_rows_get(X, i), &weights[0])
@@ -516,7 +516,7 @@ def rounded_ranks(
     """Write the rank nearest to each score on the scale 1 .. n_ranks, halves up. O(n)."""
     cdef Py_ssize_t i
     if out.shape[0] != scores.shape[0]:
-        raise ValueError("scores and out do not fit together")
+        raise ValueError("scores and out are inconsistent")
     with nogil:
         for i in range(scores.shape[0]):
             out[i] = _rounded(scores[i], n_ranks)
@@ -541,7 +541,7 @@ def cusum_ranks(
         or scores.shape[1] != tasks + 1
         or out.shape[0] != X.n_rows
     ):
-        raise ValueError("rows, weights, thresholds, scores and out do not fit together")
+        raise ValueError("rows, weights, thresholds, scores and out are inconsistent")
     model.weights = &weights[0]
     model.thresholds = &thresholds[0]
     model.n_features = X.n_features

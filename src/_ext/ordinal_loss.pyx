@@ -58,7 +58,7 @@ cdef int _check(
         or (cumulative and not shared)
         or form.n == 0
     ):
-        raise ValueError("the scores do not fit the biases")
+        raise ValueError("the scores do not match the biases")
     return 0
 
 
@@ -80,7 +80,7 @@ def probabilities(
         return
     _check(&form, scores, biases, shared, cumulative)
     if found.shape[0] != form.n or found.shape[1] != form.k or not 0 <= start <= stop <= form.n:
-        raise ValueError("the table does not fit the scores")
+        raise ValueError("the table does not match the scores")
     if ranks is not None:
         _check_table(found, ranks, own, start, stop)
         if own is None:
@@ -106,7 +106,7 @@ def add_values(
     cdef double *line
     cdef const double *of_leaves
     if values.shape[0] != m or leaf_of.shape[0] != n or not 0 <= start <= stop <= n:
-        raise ValueError("the values do not fit the scores")
+        raise ValueError("the values do not match the scores")
     for i in range(start, stop):
         if not 0 <= leaf_of[i] < values.shape[1]:
             raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {values.shape[1]}")
@@ -184,7 +184,7 @@ def differentiate(
     for i in range(form.n if fits else 0):
         fits = fits and 0 <= ranks[i] < form.k
     if not fits:
-        raise ValueError("the ranks and derivatives do not fit the scores")
+        raise ValueError("the ranks and derivatives do not match the scores")
     with nogil:
         if bias_gradient is not None:
             for j in range(form.k - 1):
@@ -233,7 +233,7 @@ cdef int _check_table(
         or (weights is not None and weights.shape[0] != n)
         or not 0 <= start <= stop <= n
     ):
-        raise ValueError("the ranks do not fit the probabilities")
+        raise ValueError("the ranks do not match the probabilities")
     for i in range(start, stop):
         if not 0 <= ranks[i] < k:
             raise ValueError(f"row {i} has the rank {ranks[i]} of {k}")
@@ -261,7 +261,7 @@ def differentiate_along(
     if places.shape[0] != k or not (
         gradients.shape[0] == hessians.shape[0] == table.shape[0]
     ):
-        raise ValueError("the places and derivatives do not fit the probabilities")
+        raise ValueError("the places and derivatives do not match the probabilities")
     with nogil:
         for i in range(start, stop):
             w = 1.0 if weights is None else weights[i]
@@ -302,7 +302,7 @@ def sum_by_leaf(
         or not hessians.shape[0] == gradients.shape[0]
         or not hessians.shape[1] == hessians.shape[2] == d
     ):
-        raise ValueError("the leaves and sums do not fit the probabilities")
+        raise ValueError("the leaves and sums do not match the probabilities")
     for i in range(start, stop):
         if not 0 <= leaf_of[i] < gradients.shape[0]:
             raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {gradients.shape[0]}")

@@ -75,7 +75,7 @@ cdef class PairLoss:
             or bounds[0] != 0
             or bounds[n_queries] != n_docs
         ):
-            raise ValueError("the arrays of the pairs do not match")
+            raise ValueError("the arrays of the pairs are inconsistent")
         if listed and (
             winners is None
             or losers is None
@@ -85,18 +85,18 @@ cdef class PairLoss:
             or winners.shape[0] != losers.shape[0]
             or (pair_weights is not None and pair_weights.shape[0] != winners.shape[0])
         ):
-            raise ValueError("the arrays of the listed pairs do not match")
+            raise ValueError("the arrays of the listed pairs are inconsistent")
         self.most_rows = 0
         for i in range(n_docs):
             if docs[i] < 0:
-                raise ValueError("there are no rows below 0")
+                raise ValueError("row numbers must be >= 0")
             self.most_rows = max(self.most_rows, docs[i] + 1)
         for q in range(n_queries):
             n = bounds[q + 1] - bounds[q]
             if not 0 <= bounds[q] <= bounds[q + 1] <= n_docs or n >= <int64_t> 1 << 31:
                 raise ValueError("bounds must ascend, by less than 2**31 documents a query")
             if n_levels[q] < 1:
-                raise ValueError("a query has a level at least")
+                raise ValueError("each query must have a level")
             for i in range(bounds[q], bounds[q + 1]):
                 if not (levels[i] < n_levels[q] and order[i] < n):
                     raise ValueError("a level or a place is out of range")
@@ -164,7 +164,7 @@ cdef int64_t _check(
     cdef int64_t n_docs = pairs.docs.shape[0]
     cdef const rc_rows *X
     if not 0 <= first <= last < pairs.bounds.shape[0]:
-        raise ValueError("there are no such queries")
+        raise ValueError("first and last must be numbers of queries")
     if scores.shape[0] != n_docs:
         raise ValueError("scores and documents differ in number")
     if not 1 <= margins.shape[0] <= MOST_MARGINS or factors.shape[0] != margins.shape[0]:
@@ -172,7 +172,7 @@ cdef int64_t _check(
     if rows is not None:
         X = checked_rows(rows)
         if weights is None or weights.shape[0] != X.n_features or pairs.most_rows > X.n_rows:
-            raise ValueError("rows, weights and documents do not match")
+            raise ValueError("rows, weights and documents are inconsistent")
     return 0
 
 
@@ -245,7 +245,7 @@ def evaluate(
                 rc_add_docs(X, &pairs.docs[start], &slopes[start], n, &gradient[0])
         free(room.block)
     if not roomy:
-        raise MemoryError("there is no room for the largest query")
+        raise MemoryError("not enough memory for the largest query")
 
 
 # ---------------------------------------------------------------- second derivatives
@@ -305,7 +305,7 @@ def curve(
                 rc_add_docs(X, &pairs.docs[start], &out[start], n, &product[0])
         free(room.block)
     if not roomy:
-        raise MemoryError("there is no room for the largest query")
+        raise MemoryError("not enough memory for the largest query")
 
 
 cdef void _unfold(const rc_rows *X, const int64_t *docs, int64_t n, double *dense) noexcept nogil:
@@ -354,7 +354,7 @@ def curve_rows(
         or dense.shape[1] != width
         or curved.shape[1] != width
     ):
-        raise ValueError("the arrays do not match")
+        raise ValueError("the arrays are inconsistent")
     if n == 0 or width == 0:
         return
     with nogil:
@@ -380,4 +380,4 @@ def curve_rows(
                 )
                 free(room.block)
     if not roomy:
-        raise MemoryError("there is no room for the largest query")
+        raise MemoryError("not enough memory for the largest query")

@@ -74,7 +74,7 @@ cdef class LabelWeights:
             for i in range(n_levels):
                 fits = fits and levels[i] < levels[i + 1]
         if not fits:
-            raise ValueError("the levels, queries and rows do not fit together")
+            raise ValueError("the levels, queries and rows are inconsistent")
         self.factors = factors
         self.masses = masses
         self.levels = levels
@@ -100,7 +100,7 @@ cdef class LabelWeights:
         if gradients.shape[0] != self.factors.shape[0] or not (
             hessians is None or hessians.shape[0] == gradients.shape[0]
         ):
-            raise ValueError("gradients and hessians do not fit the rows")
+            raise ValueError("gradients and hessians do not match the rows")
         if hessians is not None:
             second = &hessians[0]
         with nogil:
@@ -172,7 +172,7 @@ cdef class LabelWeights:
         cdef double sums[4]
         cdef int64_t q
         if fires.shape[0] != self.factors.shape[0]:
-            raise ValueError("fires does not fit the rows")
+            raise ValueError("fires does not match the rows")
         for q in range(4):
             sums[q] = 0.0
         with nogil:
@@ -206,7 +206,7 @@ cdef class LabelWeights:
         cdef double by[2]
         cdef int64_t q, i, start, stop
         if fires.shape[0] != self.factors.shape[0]:
-            raise ValueError("fires does not fit the rows")
+            raise ValueError("fires does not match the rows")
         with nogil:
             for q in range(self.scales.shape[0]):
                 start = self.levels[self.queries[q]]
@@ -238,7 +238,7 @@ cdef class LabelWeights:
         cdef double total = 0.0, scale
         check_leaves(leaf_of, self.factors.shape[0], n)
         if not out.shape[1] == below.shape[0] == here.shape[0] == n:
-            raise ValueError("the leaves do not fit the rows")
+            raise ValueError("the leaves do not match the rows")
         with nogil:
             for q in range(self.scales.shape[0]):
                 total += self._sum_query(q)
@@ -311,7 +311,7 @@ cdef class LabelWeights:
             or last is None
             or not first.shape[0] == last.shape[0] == self.sums.shape[1]
         ):
-            raise ValueError("the arrays do not fit the levels")
+            raise ValueError("the arrays do not match the levels")
         with nogil:
             for q in range(self.scales.shape[0]):
                 for k in range(self.queries[q], self.queries[q + 1]):
@@ -336,7 +336,7 @@ cdef class LabelWeights:
             u.shape[0] == v.shape[0] == self.factors.shape[0]
             and all_u.shape[0] == all_v.shape[0] == self.sums.shape[1]
         ):
-            raise ValueError("the arrays do not fit the rows")
+            raise ValueError("the arrays do not match the rows")
         with nogil:
             for q in range(self.scales.shape[0]):
                 total += self._sum_query(q)

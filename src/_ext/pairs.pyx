@@ -359,7 +359,7 @@ def learn(
         or units.shape[0] != n_queries
         or not 0 <= start <= sequence.shape[0]
     ):
-        raise ValueError("model, queries, steps and sequence do not fit together")
+        raise ValueError("model, queries, steps and sequence are inconsistent")
     for k in range(start, sequence.shape[0]):
         if not 0 <= sequence[k] < n_queries:
             raise ValueError(f"there is no query {sequence[k]}")

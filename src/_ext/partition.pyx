@@ -126,7 +126,7 @@ def partition_rows(
     for i in range(n):  # a negative number wraps to a large one
         largest = max(largest, <uint32_t> rows[i])
     if not fits or (n and largest >= binned.n_rows):
-        raise ValueError("the rows do not fit the columns")
+        raise ValueError("the rows do not match the columns")
     if n == 0:
         return 0 if min_rows <= 0 else -1
     split.bin, split.missing, split.missing_right = bin, binned.n_bins[feature], missing_right
@@ -152,7 +152,7 @@ def label_rows(
     for i in range(rows.shape[0]):
         fits = fits and 0 <= rows[i] < leaf_of.shape[0]
     if not fits:
-        raise ValueError("there are no such rows")
+        raise ValueError("row numbers are out of range")
     with nogil:
         for i in range(rows.shape[0]):
             leaf_of[rows[i]] = leaf
@@ -176,7 +176,7 @@ def sum_by_leaf(
         or sums.shape[0] != 2
         or sums.shape[1] != n_leaves
     ):
-        raise ValueError("the gradients do not fit the rows, or the sums the leaves")
+        raise ValueError("the gradients do not match the rows, or the sums the leaves")
     with nogil:
         for i in range(n_leaves):
             sums[0, i] = sums[1, i] = all_gradients[i] = 0.0

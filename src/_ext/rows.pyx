@@ -284,7 +284,7 @@ def project(
     cdef int64_t i
     if weights.shape[0] != X.n_features or out.shape[0] != X.n_rows:
         raise ValueError(
-            f"weights {weights.shape[0]} and out {out.shape[0]} do not fit rows of shape "
+            f"weights {weights.shape[0]} and out {out.shape[0]} do not match rows of shape "
             f"({X.n_rows}, {X.n_features})"
         )
     if X.n_rows == 0 or X.n_features == 0:
@@ -306,7 +306,7 @@ def project_many(
     cdef int64_t i, k = out.shape[1]
     if k < 1 or weights.shape[0] != X.n_features * k or out.shape[0] != X.n_rows:
         raise ValueError(
-            f"{weights.shape[0]} weights and out of shape ({out.shape[0]}, {k}) do not fit rows "
+            f"{weights.shape[0]} weights and out of shape ({out.shape[0]}, {k}) do not match rows "
             f"of shape ({X.n_rows}, {X.n_features})"
         )
     with nogil:

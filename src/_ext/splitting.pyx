@@ -61,7 +61,7 @@ def find_splits(
         n = offsets[f + 1] - offsets[f]
         fits = fits and 2 <= n and 4 * n <= scratch.shape[0] and 2 * n <= gains.shape[0]
     if not fits:
-        raise ValueError("the histogram, features and splits do not fit together")
+        raise ValueError("the histogram, features and splits are inconsistent")
     if n_features == 0:
         return
     leaf.packed, leaf.l2, leaf.min_hessian = leaves[0].packed, l2, min_hessian
@@ -96,7 +96,7 @@ def mark_categories(
     """Mark the categories that go right in a split of `find_splits`. O(n_bins log n_bins)."""
     cdef int64_t n = histogram.shape[0]
     if n < 2 or goes_right.shape[0] != n or scratch.shape[0] < 2 * n or missing_right > 1:
-        raise ValueError("the histogram and the categories do not fit together")
+        raise ValueError("the histogram and the categories are inconsistent")
     with nogil:
         rc_mark_categories(&histogram[0], n - 1, n_right, missing_right,
                            <rc_category *> &scratch[0], &goes_right[0])

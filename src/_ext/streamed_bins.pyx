@@ -78,7 +78,7 @@ def distinct(
         or zeros.shape[0] != d
         or missing.shape[0] != d
     ):
-        raise ValueError("the values and the columns do not fit together")
+        raise ValueError("the values and the columns are inconsistent")
     with nogil:
         for f in range(d):
             start, stop = stop, bounds[f + 1]
@@ -142,7 +142,7 @@ def merge_groups(
     for f in range(d if fits else 0):
         fits = fits and 0 <= shifts[f] < BITS
     if not fits:
-        raise ValueError("the groups and the columns do not fit together")
+        raise ValueError("the groups and the columns are inconsistent")
     with nogil:
         for f in range(d):
             start, stop = stop, bounds[f + 1]
@@ -190,7 +190,7 @@ def find_edges(
     for f in range(n_columns if fits else 0):
         fits = fits and bounds[f] <= bounds[f + 1]
     if not fits:
-        raise ValueError("the groups and the columns do not fit together")
+        raise ValueError("the groups and the columns are inconsistent")
     cdef const double *lows = &low[0] if low.shape[0] else NULL
     cdef const double *highs = &high[0] if low.shape[0] else NULL
     cdef const int64_t *rows = &counts[0] if low.shape[0] else NULL
@@ -261,14 +261,14 @@ def encode_rows(
         or (not sparse and codes.shape[0] != n_rows * d)
         or (not sparse and X.indptr != NULL)
     ):
-        raise ValueError("the rows, the thresholds and the columns do not fit together")
+        raise ValueError("the rows, the thresholds and the columns are inconsistent")
     for f in range(d):
         fits = fits and 0 <= cut_bounds[f] <= cut_bounds[f + 1] <= cut_bounds[f] + 254
     fits = fits and cut_bounds[d] <= cuts.shape[0]
     for i in range(taken.shape[0]):
         fits = fits and 0 <= taken[i] < X.n_rows and 0 <= places[i] < n_rows
     if not fits:
-        raise ValueError("there are no such rows, or too many thresholds")
+        raise ValueError("row numbers are out of range, or there are too many thresholds")
     if not sparse:
         if taken.shape[0] and d:
             with nogil:
@@ -296,4 +296,4 @@ def encode_rows(
                 cursors[f] = at + 1
                 codes[at] = <uint8_t> code
     if not fits:
-        raise ValueError("the columns have more entries than room")
+        raise ValueError("the arrays are too small for the entries of the columns")

@@ -31,11 +31,11 @@ def fill(list values not None, uint32_t[:, ::1] out not None):
     """Copy strings to the rows of ``out``, which is zero and at least as wide as the longest."""
     cdef Py_ssize_t i = 0, length, width = out.shape[1]
     if len(values) != out.shape[0]:
-        raise ValueError("values and out do not fit together")
+        raise ValueError("values and out are inconsistent")
     for one in values:
         length = PyUnicode_GetLength(one)
         if i >= out.shape[0] or length > width:
-            raise ValueError("values and out do not fit together")
+            raise ValueError("values and out are inconsistent")
         if length:
             PyUnicode_AsUCS4(one, <Py_UCS4 *> &out[i, 0], width, False)
         i += 1

@@ -142,12 +142,12 @@ def evaluate(
             masses.shape[0] != 2 or masses.shape[1] != n or binned.bounds == NULL
         ))
     ):
-        raise ValueError("the arrays do not fit the columns")
+        raise ValueError("the arrays do not match the columns")
     for i in range(n):
         if not 0 <= features[i] < binned.n_features:
             raise IndexError(f"there is no column {features[i]}")
         if binned.n_bins[features[i]] + 1 > stride:
-            raise ValueError("scratch has no room for the bins")
+            raise ValueError("scratch is too small for the bins")
     if n == 0 or binned.n_rows == 0:
         return
     cdef double *mass = NULL if masses is None else &masses[0, 0]
@@ -188,7 +188,7 @@ def mark(
     """Write where a stump fires."""
     cdef const Binned *binned = binned_of(columns)
     if fires.shape[0] != binned.n_rows:
-        raise ValueError("fires does not fit the columns")
+        raise ValueError("fires does not match the columns")
     if not 0 <= feature < binned.n_features:
         raise IndexError(f"there is no column {feature}")
     with nogil:
@@ -215,7 +215,7 @@ def fire(
     cdef int64_t i
     cdef double value
     if fires.shape[0] != X.n_rows or not rows.canonical:
-        raise ValueError("fires does not fit the rows")
+        raise ValueError("fires does not match the rows")
     if not 0 <= feature < X.n_features:
         raise IndexError(f"there is no column {feature}")
     with nogil:
@@ -245,7 +245,7 @@ def score(
     if out.shape[0] != X.n_rows or not bind_stumps(
         &model, X.n_features, base, offsets, thresholds, values, missing, at_zero
     ):
-        raise ValueError("the rows and the arrays of the model do not fit together")
+        raise ValueError("the rows and the arrays of the model are inconsistent")
     with nogil:
         for i in range(X.n_rows):
             out[i] = rc_stumps_score(&model, rc_rows_get(X, i))

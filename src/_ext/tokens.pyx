@@ -101,7 +101,7 @@ def split(
         or spans.shape[2] != 2
         or lines.shape[0] <= n // (2 * n_words)
     ):
-        raise ValueError(f"the arrays do not fit a text of {n} bytes")
+        raise ValueError(f"the arrays do not match a text of {n} bytes")
     if n == 0:
         return 0
     if text[n - 1] != c'\n':
@@ -191,7 +191,7 @@ def find_docids(
     cdef int64_t n = comments.shape[0], i, longest = 0
     cdef const uint8_t *found[2]
     if comments.shape[1] != 2 or spans.shape[0] != n or spans.shape[1] != 2:
-        raise ValueError("comments and spans do not fit together")
+        raise ValueError("comments and spans are inconsistent")
     if n and text.shape[0] == 0:
         raise ValueError("the text is empty")
     with nogil:
@@ -218,14 +218,14 @@ def take(
     cdef int64_t n = spans.shape[0], width = out.shape[1], i, j, start, length
     cdef uint32_t bits = 0
     if spans.shape[1] != 2 or out.shape[0] != n:
-        raise ValueError("spans and out do not fit together")
+        raise ValueError("spans and out are inconsistent")
     with nogil:
         for i in range(n):
             start = spans[i, 0]
             length = spans[i, 1] - start
             if start < 0 or not 0 <= length <= width or spans[i, 1] > text.shape[0]:
                 with gil:
-                    raise ValueError(f"word {i}, at {start} of {length} bytes, does not fit")
+                    raise ValueError(f"word {i}, at {start} of {length} bytes, is out of range")
             for j in range(length):
                 out[i, j] = text[start + j]
                 bits |= out[i, j]
@@ -247,7 +247,7 @@ def numbers(
     cdef const uint8_t *p
     cdef int kind
     if spans.shape[1] != 2 or out.shape[0] != n or (n and (size == 0 or text[size - 1] != c'\n')):
-        raise ValueError("spans, out and text do not fit together")
+        raise ValueError("spans, out and text are inconsistent")
     with nogil:
         while i < n:
             if not 0 <= spans[i, 0] <= spans[i, 1] < size:
@@ -288,7 +288,7 @@ def first_equal(
     cdef uint64_t mask = <uint64_t> size - 1, slot
     cdef const uint32_t *letters = &words[0, 0] if n and width else NULL
     if words.shape[0] != n or out.shape[0] != n or size <= n or size & (size - 1):
-        raise ValueError("codes, words, table and out do not fit together")
+        raise ValueError("codes, words, table and out are inconsistent")
     with nogil:
         for i in range(size):
             table[i] = -1

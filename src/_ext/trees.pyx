@@ -167,9 +167,9 @@ cdef class Trees:
         if not _consistent(
             offsets, features, children, sides, thresholds, values, sets, words, n_features
         ):
-            raise ValueError("the nodes are not those of trees")
+            raise ValueError("the nodes do not form trees")
         if n_sums < 1 or n_trees % n_sums:
-            raise ValueError(f"{n_trees} trees are not those of {n_sums} sums")
+            raise ValueError(f"{n_trees} trees cannot be divided among {n_sums} sums")
         self.depths = array("i", bytes(4 * max(n_trees, 1)))[:n_trees]
         _measure_depths(offsets, children, heights, self.depths)
         self.arrays = (offsets, features, children, sides, thresholds, values, sets, words)
@@ -215,7 +215,7 @@ def add_scores(
         scores.shape[0] != X.n_rows or not 0 <= first <= last <= model.n_trees
         or model.n_features != X.n_features or not rows.canonical
     ):
-        raise ValueError("the scores, rows and trees do not fit together")
+        raise ValueError("the scores, rows and trees are inconsistent")
     if first == last or X.n_rows == 0:
         return
     if X.n_rows >= RC_TILED_ROWS_:
@@ -252,7 +252,7 @@ def add_sums(
         scores.shape[0] != m or scores.shape[1] != X.n_rows
         or trees.model.n_features != X.n_features or not rows.canonical
     ):
-        raise ValueError("the scores, rows and trees do not fit together")
+        raise ValueError("the scores, rows and trees are inconsistent")
     if m == 1:
         add_scores(rows, trees, 0, trees.model.n_trees, scores[0])
     elif X.n_rows:

@@ -31,7 +31,7 @@ def _meant(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    by_letters = {one.lower(): one for one in __all__}
+    by_letters = {name.lower(): name for name in __all__}
     near = get_close_matches(name.lower(), by_letters, n=1, cutoff=0.75)
     return f": did you mean {by_letters[near[0]]}?" if near else ""
 

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     from importlib.metadata import version
 
     package = Path(__file__).parent
-    found = {
+    paths = {
         "--includedir": (get_include(), "directory of rankcore.h and the other headers"),
         "--cflags": (f"-I{get_include()} -ffp-contract=off", "options of a C compiler"),
         "--libs": ("-lm", "options of a linker"),
@@ -41,10 +41,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="rankcore-config", description="Where compilers find rankcore."
     )
-    for option, (_, text) in found.items():
+    for option, (_, text) in paths.items():
         parser.add_argument(option, action="append_const", dest="wanted", const=option, help=text)
     wanted = parser.parse_args(arguments).wanted
     if not wanted:
-        parser.error(f"pass one of {', '.join(found)}")
+        parser.error(f"pass one of {', '.join(paths)}")
     for option in wanted:
-        print(found[option][0])
+        print(paths[option][0])

@@ -36,7 +36,7 @@ class LogEvaluation:
     def __call__(self, iteration: Iteration) -> None:
         """Print a line every ``period`` iterations."""
         if iteration.number % self.period == 0:
-            values = [f"{name} {one.value:.6g}" for name, one in iteration.results.items()]
+            values = [f"{name} {result.value:.6g}" for name, result in iteration.results.items()]
             print(f"[{iteration.number}]", "  ".join(values), file=self.stream or sys.stdout)
 
 

@@ -129,9 +129,9 @@ class QueryKFold:
             )
         queries = group_rows(qid, n)
         fold_of = self._folds(queries, y)
-        of_row = fold_of[query_numbers(queries)]
+        fold_of_row = fold_of[query_numbers(queries)]
         for fold in range(self.n_splits):
-            test = of_row == fold
+            test = fold_of_row == fold
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
     def _folds(self, queries: Queries, y: Any) -> NDArray[np.int64]:
@@ -277,29 +277,29 @@ def cross_validate_queries(
     queries = group_rows(qid, n)
     numbers = query_numbers(queries)
     y = as_series(y)
-    given = dict(fit_params or {})
-    if given.get("sample_weight") is not None:
-        given["sample_weight"] = weights_of_rows(given["sample_weight"], queries)
+    arguments = dict(fit_params or {})
+    if arguments.get("sample_weight") is not None:
+        arguments["sample_weight"] = weights_of_rows(arguments["sample_weight"], queries)
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
     with warnings.catch_warnings():  # divided queries are detected below
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
         folds = [*whole_folds(splitter.split(X, y, numbers), queries, numbers)]
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(
+        results = cross_validate(
             _by_qid(estimator),
             X,
             y,
             scoring=scorers,
             cv=folds,
-            params={"qid": numbers, **given},
+            params={"qid": numbers, **arguments},
             n_jobs=n_jobs,
             return_estimator=True,
             error_score="raise",
         )
     values = np.column_stack(
-        [found[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
+        [results[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
     )
-    return QueryScores(names, values, found["fit_time"], [*map(_as_given, found["estimator"])])
+    return QueryScores(names, values, results["fit_time"], [*map(_as_given, results["estimator"])])
 
 
 class _ByGroup(BaseEstimator):
@@ -319,8 +319,8 @@ class _ByGroup(BaseEstimator):
             if queries.rows is not None:
                 weights = weights[queries.rows]
             # XGBoost weighs queries, LightGBM rows.
-            of_queries = type(self.ranker).__module__.startswith("xgboost")
-            more["sample_weight"] = weights[queries.bounds[:-1]] if of_queries else weights
+            by_query = type(self.ranker).__module__.startswith("xgboost")
+            more["sample_weight"] = weights[queries.bounds[:-1]] if by_query else weights
         y = np.asarray(as_grades(y, None)[0])
         if queries.rows is not None:
             X, y = take_rows(X, queries.rows), y[queries.rows]
@@ -408,7 +408,7 @@ def cross_val_predict(
     from sklearn.model_selection import cross_validate
 
     y = as_series(y)
-    found = cross_validate(
+    fits = cross_validate(
         estimator,
         X,
         y,
@@ -421,8 +421,8 @@ def cross_val_predict(
         return_indices=True,
         error_score="raise",
     )
-    parts = found["indices"]["test"]
-    models = found["estimator"]
+    parts = fits["indices"]["test"]
+    models = fits["estimator"]
     rows = np.concatenate(parts)
     n = n_rows_of(X)
     if not np.array_equal(np.sort(rows), np.arange(n)):
@@ -431,7 +431,7 @@ def cross_val_predict(
         np.asarray(getattr(model, method)(take_rows(X, part)))
         for model, part in zip(models, parts, strict=True)
     ]
-    if method != "predict" and any(one.ndim == 2 for one in results):
+    if method != "predict" and any(result.ndim == 2 for result in results):
         results = _same_columns(results, models, method)
     table = np.concatenate(results)
     return table[np.argsort(rows)]
@@ -445,19 +445,20 @@ def _no_score(estimator: Any, X: Any, y: Any) -> float:
 def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
     """Give all tables the same columns: a class of any model each."""
     classes = [model.classes_ for model in models]
-    known = np.unique(np.concatenate(classes))
-    if all(of_model.size == known.size for of_model in classes):
+    all_classes = np.unique(np.concatenate(classes))
+    if all(own_classes.size == all_classes.size for own_classes in classes):
         return results
-    found = []
+    extended = []
     for table, of_model in zip(results, classes, strict=True):
         if table.ndim == 1:
             raise ValueError(
                 f"the training rows of a fold have only the labels {of_model.tolist()} of "
-                f"{known.tolist()}, for which {method} has one column: pass all labels as classes= "
+                f"{all_classes.tolist()}, for which {method} has one column: pass all labels as "
+                "classes= "
                 "of the learner"
             )
         least = 0.0 if method == "predict_proba" else np.finfo(table.dtype).min
-        whole = np.full((len(table), known.size), least)
-        whole[:, np.searchsorted(known, of_model)] = table
-        found.append(whole)
-    return found
+        whole = np.full((len(table), all_classes.size), least)
+        whole[:, np.searchsorted(all_classes, of_model)] = table
+        extended.append(whole)
+    return extended

@@ -95,8 +95,8 @@ def bar(console: Console | None = None) -> Iterator[None]:
         raise ModuleNotFoundError(
             "a progress bar requires rich: pip install 'rankcore[cli]'", name=error.name
         ) from error
-    given, console = console, console or Console(stderr=True)
-    notebook = given is None and console.is_jupyter
+    output, console = console, console or Console(stderr=True)
+    notebook = output is None and console.is_jupyter
     shown = notebook or console.is_terminal
     bars = Bars(console=console, transient=True, disable=not shown)
     # Rich's own display in notebooks is a widget, which files of executed notebooks do not contain.

@@ -200,9 +200,9 @@ def test_ranker_is_cloned_and_requires_a_fit():
     [
         ([[1.0, np.nan]], [0], [1], "X contains NaN at row 0, column 1"),
         ([1.0, 2.0], [0], [1], "X must have two dimensions"),
-        ([[1.0], [2.0]], [0, 0], [1, 0], "shown must be different integers"),
+        ([[1.0], [2.0]], [0, 0], [1, 0], "shown must list different row numbers"),
         ([[1.0], [2.0]], [0, 2], [1, 0], "shown must be rows of X, 0 to 1"),
-        ([[1.0], [2.0]], [0.5], [1], "shown must be different integers"),
+        ([[1.0], [2.0]], [0.5], [1], "shown must list different row numbers"),
         ([[1.0], [2.0]], [0, 1], [1], "clicked must be 2 values of 0 or 1"),
         ([[1.0], [2.0]], [0, 1], [1, 2], "clicked must be 2 values of 0 or 1"),
     ],
@@ -271,7 +271,7 @@ def test_sparse_documents_and_feature_names_are_accepted():
     named = learned(X, names=["a", "b", "c", "d"])
     with pytest.raises(ValueError, match="feature names"):
         named.rank(pd.DataFrame(X, columns=["a", "b", "d", "c"]), seed=0)
-    with pytest.raises(ValueError, match="shown must be"):
+    with pytest.raises(ValueError, match="shown must list"):
         named.fit(X, [0, 0], [0, 1])
     assert named.t_ == 20  # a fit that fails changes nothing
     assert named.fit(X, [0, 1], [0, 1]).t_ == 1

@@ -1,4 +1,4 @@
-"""Propensities: known ones are found, and logs that cannot tell are refused."""
+"""Propensities: known ones are found, and logs that cannot tell are rejected."""
 
 import numpy as np
 import pytest

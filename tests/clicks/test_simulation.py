@@ -105,9 +105,9 @@ def test_sessions_show_rankings():
     ("call", "message"),
     [
         (lambda log: simulate_clicks(log, [0.5]), "attraction must have shape"),
-        (lambda log: simulate_clicks(log, [0.5, 2.0]), "must hold probabilities"),
+        (lambda log: simulate_clicks(log, [0.5, 2.0]), "must be probabilities"),
         (lambda log: User("markov"), "model must be one of"),
-        (lambda log: User(examination=[1.5]), "examination must hold probabilities"),
+        (lambda log: User(examination=[1.5]), "examination must be probabilities"),
         (lambda log: User("bayesian", continuation=2), "continuation"),
         (lambda log: simulate_sessions([1], [1, 2], [0.1], 1), "same length"),
         (lambda log: simulate_sessions([1], [1], [0.1], 0), "at least 1"),

@@ -240,7 +240,7 @@ def test_every_flipped_byte_is_rejected_or_harmless(tmp_path):
     path = tmp_path / "m"
     rc.save(model, path)
     content = path.read_bytes()
-    refused = 0
+    rejected = 0
     for where in range(0, len(content), 11):
         damaged = bytearray(content)
         damaged[where] ^= 0x55
@@ -248,10 +248,10 @@ def test_every_flipped_byte_is_rejected_or_harmless(tmp_path):
         try:
             loaded = rc.load(path)
         except ValueError:
-            refused += 1
+            rejected += 1
         else:
             same(model, loaded)
-    assert refused > len(content) / 11 / 2
+    assert rejected > len(content) / 11 / 2
 
 
 def nothing(document):
@@ -497,7 +497,7 @@ def test_edited_files_of_rankers_are_rejected(tmp_path, learner):
     names = [name for name in taken_apart(whole)[1] if not name.startswith("scoring.")]
     edits = [lambda a: a[:-1], lambda a: a.astype(np.float32), lambda a: a * np.nan, lambda a: -a]
     edits += [lambda a: a.reshape(*a.shape, 1), lambda a: None]
-    refused = 0
+    rejected = 0
     for name in names:
         for edit in edits:
             (tmp_path / "edited").write_bytes(whole)
@@ -505,11 +505,11 @@ def test_edited_files_of_rankers_are_rejected(tmp_path, learner):
             try:
                 model = rc.load(tmp_path / "edited")
             except ValueError:
-                refused += 1
+                rejected += 1
             else:  # other numbers of the right form: a model all the same
                 assert np.isfinite(model.predict(X, qid=qid)).all()
                 model.partial_fit(X, y, qid=qid)
-    assert refused > 3 * len(names)
+    assert rejected > 3 * len(names)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class _Lock:
         if me is None:
             me = _Reader()
             with self.turn:
-                self._readers = [known for known in self._readers if known() is not None]
+                self._readers = [reader for reader in self._readers if reader() is not None]
                 self._readers.append(ref(me))
             self._mine.reader = me  # last: Ctrl-C leaves no reader that learners do not know
         elif not me.depth:
@@ -62,7 +62,7 @@ class _Lock:
         with self.turn:
             self._learner = threading.get_ident()
             try:
-                readers = [known() for known in self._readers]
+                readers = [reader() for reader in self._readers]
                 return _holding([reader.lock for reader in readers if reader is not None], run)
             finally:
                 self._learner = None
@@ -113,17 +113,10 @@ def exclusive(method: Method) -> Method:
 
 def consistent_read(method: Method) -> Method:
     """Decorate a method that reads the model, which does not change meanwhile."""
-    name = method.__name__
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        me = _lock_of(self).reader(name)
-        with me.lock:
-            me.depth += 1
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                me.depth -= 1
+        return read_model(method.__name__, self, lambda: method(self, *args, **kwargs))
 
     return call  # type: ignore[return-value]
 

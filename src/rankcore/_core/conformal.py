@@ -25,15 +25,15 @@ def before_each(probabilities: Floats) -> Floats:
     low = fenced.argmax(axis=1)
     high = low.copy()
     total = fenced[rows, low]
-    found = np.zeros((n, k + 2))
+    before = np.zeros((n, k + 2))
     for _ in range(k - 1):
         below, above = fenced[rows, low - 1], fenced[rows, high + 1]
         down = below >= above
         low = np.where(down, low - 1, low)
         high = np.where(down, high, high + 1)
-        found[rows, np.where(down, low, high)] = total
+        before[rows, np.where(down, low, high)] = total
         total = total + np.where(down, below, above)
-    return found[:, 1:-1]
+    return before[:, 1:-1]
 
 
 def sets_of_ranks(probabilities: Floats, bound: float, labels: NDArray[Any]) -> NDArray[Any]:

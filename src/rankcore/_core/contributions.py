@@ -87,11 +87,11 @@ def contributions_of(
         values, base = _of_trees(forest, rows, background, features)
         return _checked(values, rows), base + constant
     if scoring.form in {"trees", "ordinal_trees"}:
-        _refuse_output(output, name)
+        _reject_output(output, name)
         values, base = _of_trees(scoring, rows, background, features)
         return _checked(values, rows), base
     if scoring.form == "stumps":
-        _refuse_output(output, name)
+        _reject_output(output, name)
         values, base = _of_stumps(scoring, rows, background)
     else:
         weights, constant = linear_score(scoring, rows.n_features, output, name)
@@ -113,14 +113,14 @@ def _checked(values: Any, rows: Rows) -> Any:
     return values
 
 
-def is_additive(scoring: Scoring, of_columns: NDArray[np.int64]) -> bool:
+def is_additive(scoring: Scoring, numbers: NDArray[np.int64]) -> bool:
     """Return whether the score is a sum of functions of one feature each, for any background.
 
     ``of_columns`` has the feature of each column.
     """
     if scoring.form not in {"trees", "ordinal_trees"}:
         return True
-    offsets, features = scoring.arrays["offsets"], of_columns[scoring.arrays["features"]]
+    offsets, features = scoring.arrays["offsets"], numbers[scoring.arrays["features"]]
     first = np.repeat(offsets[:-1], np.diff(offsets))
     return bool((features == features[first]).all()) if features.size else True
 
@@ -130,12 +130,12 @@ def cuts_of(scoring: Scoring, column: int) -> Floats:
     arrays = scoring.arrays
     if scoring.form == "stumps":
         first, last = arrays["offsets"][column : column + 2]
-        found = arrays["thresholds"][first:last]
+        thresholds = arrays["thresholds"][first:last]
     elif scoring.form in {"trees", "ordinal_trees"}:
-        found = arrays["thresholds"][arrays["features"] == column]
+        thresholds = arrays["thresholds"][arrays["features"] == column]
     else:
-        found = np.empty(0)
-    return np.unique(found[np.isfinite(found)])
+        thresholds = np.empty(0)
+    return np.unique(thresholds[np.isfinite(thresholds)])
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
@@ -174,7 +174,7 @@ def linear_score(
             )
         weights, shifts = kernel_weights(scoring, n_features)
         if scoring.facts["rule"] != "tasks":
-            _refuse_output(output, name)
+            _reject_output(output, name)
             return weights[:, 0], -float(shifts[0])
         return _summed_tasks(weights, arrays["thresholds"].reshape(-1) + shifts, output)
     weights = np.asarray(arrays["weights"], dtype=np.float64)
@@ -187,7 +187,7 @@ def linear_score(
                 "the rank to explain"
             )
         return np.ascontiguousarray(weights[:, output]), float(arrays["intercepts"][output])
-    _refuse_output(output, name)
+    _reject_output(output, name)
     return weights, float(arrays["intercept"].reshape(-1)[0]) if form == "rounded" else 0.0
 
 
@@ -236,8 +236,8 @@ def kernel_weights(scoring: Scoring, n_features: int) -> tuple[Floats, Floats]:
     lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
     n_support = arrays["norms"].size
     coefs = np.zeros((arrays["sizes"].size, n_support))
-    for of_output, (slots, values, size) in zip(coefs, lists, strict=True):
-        of_output[slots[:size]] = values[:size]
+    for coefs_of_output, (slots, values, size) in zip(coefs, lists, strict=True):
+        coefs_of_output[slots[:size]] = values[:size]
     if "vectors" not in arrays:
         parts = arrays["values"].astype(np.float64), arrays["indices"], arrays["indptr"]
         vectors = sp.csr_array(parts, shape=(n_support, n_features))
@@ -255,7 +255,7 @@ def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tu
     return weights[:, :n].sum(axis=1), -float(thresholds[:n].sum())
 
 
-def _refuse_output(output: int | None, name: str) -> None:
+def _reject_output(output: int | None, name: str) -> None:
     if output is not None:
         raise ValueError(f"{name} has one score per row: output must be None")
 
@@ -267,8 +267,8 @@ def _of_weights(
     weights: Floats, constant: float, rows: Rows, background: Rows | None
 ) -> tuple[Any, float]:
     if background is None:
-        of_stored = weights if rows.columns is None else weights[rows.columns]
-        return _with_stored(rows, stored_values(rows) * of_stored), constant
+        stored_weights = weights if rows.columns is None else weights[rows.columns]
+        return _with_stored(rows, stored_values(rows) * stored_weights), constant
     mean = column_means(background)
     values = dense_values(rows)
     values -= mean
@@ -326,9 +326,9 @@ def column_ranges(rows: Rows) -> tuple[Floats, Floats]:
         # A column with fewer stored values than rows has zeros.
         zeros = np.bincount(rows.columns, minlength=d) < rows.n_rows
         low, high = np.where(zeros, 0.0, np.inf), np.where(zeros, 0.0, -np.inf)
-        known = ~np.isnan(values)
-        np.minimum.at(low, rows.columns[known], values[known])
-        np.maximum.at(high, rows.columns[known], values[known])
+        present = ~np.isnan(values)
+        np.minimum.at(low, rows.columns[present], values[present])
+        np.maximum.at(high, rows.columns[present], values[present])
     return np.where(low > high, np.nan, low), np.where(low > high, np.nan, high)
 
 
@@ -389,12 +389,12 @@ def _of_trees(
         rows.n_features,
         bool(scoring.facts["zero_missing"]),
     )
-    of_nodes = arrays["features"] if features is None else features[arrays["features"]]
-    used, inverse = np.unique(of_nodes, return_inverse=True)
+    node_features = arrays["features"] if features is None else features[arrays["features"]]
+    used, inverse = np.unique(node_features, return_inverse=True)
     columns: NDArray[np.int32] = inverse.astype(np.int32).reshape(-1)
     at_once = max(1, _DIRECTIONS // max(columns.size, 1))
     n_trees = arrays["offsets"].size - 1
-    found = np.zeros((rows.n_rows, used.size))
+    contributions = np.zeros((rows.n_rows, used.size))
     base = 0.0
     for _, theirs in _directions(trees, others, at_once):
         base += _leaf_sum(arrays, theirs)
@@ -403,20 +403,22 @@ def _of_trees(
             part = np.empty((len(ours), used.size))
             children, values = arrays["children"], arrays["values"]
             kernels.interventional(ours, theirs, arrays["offsets"], columns, children, values, part)
-            found[first : first + len(ours)] += part
-    found /= others.n_rows
+            contributions[first : first + len(ours)] += part
+    contributions /= others.n_rows
     base /= others.n_rows
     if background is not None or rows.columns is None or features is not None:
         n_features = rows.n_features if features is None else int(features.max()) + 1
         dense = np.zeros((rows.n_rows, n_features))
-        dense[:, used] = found
+        dense[:, used] = contributions
         return dense, base
     # A stored value of a feature that no tree uses adds 0.
     place = np.full(rows.n_features, -1)
     place[used] = np.arange(used.size)
     at = place[rows.columns]
-    of_row = np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2]))
-    stored = np.where(at < 0, 0.0, found[of_row, at]) if used.size else np.zeros(at.size)
+    row_numbers = np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2]))
+    stored = (
+        np.where(at < 0, 0.0, contributions[row_numbers, at]) if used.size else np.zeros(at.size)
+    )
     return _with_stored(rows, stored), base
 
 

@@ -36,8 +36,8 @@ class Declaration:
 
 def declaration_of(kind: type) -> Declaration | None:
     """Return a learner's own declaration, not that of its bases; None without one."""
-    found: Declaration | None = vars(kind).get("_declaration")
-    return found
+    declaration: Declaration | None = vars(kind).get("_declaration")
+    return declaration
 
 
 def hide_private_bases(kind: type) -> None:

@@ -16,10 +16,10 @@ def measure_names(metrics: Sequence[Any], n_sets: int) -> list[list[str]]:
     names: list[str] = []
     for metric in metrics:
         name = metric if isinstance(metric, str) else getattr(metric, "__name__", "measure")
-        earlier = sum(name == one.partition(" ")[0] for one in names)
+        earlier = sum(name == earlier_name.partition(" ")[0] for earlier_name in names)
         names.append(f"{name} {earlier + 1}" if earlier else name)
     sets = [""] if n_sets == 1 else [f"{number}_" for number in range(n_sets)]
-    return [[f"valid_{one}{name}" for name in names] for one in sets]
+    return [[f"valid_{prefix}{name}" for name in names] for prefix in sets]
 
 
 def as_metrics(eval_metric: Any) -> list[Any]:
@@ -39,7 +39,7 @@ def as_eval_sets(
                 "eval_set and eval_X have the same meaning; got both: pass one of them"
             )
         several = isinstance(eval_X, list | tuple) and all(  # rather than rows of one table
-            hasattr(one, "shape") and len(one.shape) == 2 for one in eval_X
+            hasattr(block, "shape") and len(block.shape) == 2 for block in eval_X
         )
         if several and len(eval_X) != len(eval_y):
             raise ValueError(
@@ -52,18 +52,18 @@ def as_eval_sets(
                 raise ValueError(f"{name} requires eval_set; got eval_set=None")
         return []
     sets = eval_set if isinstance(eval_set, list) else [eval_set]
-    if not sets or not all(isinstance(one, tuple) and len(one) == 2 for one in sets):
-        kinds = ", ".join(type(one).__name__ for one in sets[:3])
+    if not sets or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in sets):
+        kinds = ", ".join(type(item).__name__ for item in sets[:3])
         raise TypeError(
             "eval_set must be a pair (X, y), a tuple, or a list of such pairs; got a "
             f"{type(eval_set).__name__} of {len(sets)}: {kinds}"
         )
-    found: list[dict[str, Any]] = [{} for _ in sets]
+    arguments: list[dict[str, Any]] = [{} for _ in sets]
     for name, values in more.items():
         each = _for_each(values, len(sets), name)
-        for one, value in zip(found, each, strict=True):
+        for one, value in zip(arguments, each, strict=True):
             one[name] = value
-    return [(X, y, one) for (X, y), one in zip(sets, found, strict=True)]
+    return [(X, y, more) for (X, y), more in zip(sets, arguments, strict=True)]
 
 
 def _for_each(values: Any, n: int, name: str) -> list[Any]:
@@ -71,7 +71,7 @@ def _for_each(values: Any, n: int, name: str) -> list[Any]:
     if values is None or isinstance(values, str):  # a string names a column of each
         return [values] * n
     listed = isinstance(values, list | tuple) and all(
-        one is None or np.ndim(one) == 1 for one in values
+        value is None or np.ndim(value) == 1 for value in values
     )
     if n == 1 and not (listed and len(values) == 1):
         return [values]

@@ -154,12 +154,12 @@ class ExplainedModel:
         float64; objects if there are categories or words.
         """
         column = self._columns(X)
-        kind = object if any(one.is_categorical for one in self.features) else np.float64
-        found: NDArray[Any] = np.empty((n_rows_of(X), len(self.features)), dtype=kind)
+        kind = object if any(feature.is_categorical for feature in self.features) else np.float64
+        table: NDArray[Any] = np.empty((n_rows_of(X), len(self.features)), dtype=kind)
         words: dict[int, list[int]] = {}
         for number, feature in enumerate(self.features):
             if feature.word is None:
-                found[:, number] = column(feature)
+                table[:, number] = column(feature)
             else:
                 words.setdefault(id(feature.vectorizer), []).append(number)
         for numbers in words.values():
@@ -167,8 +167,8 @@ class ExplainedModel:
             counts = first.vectorizer.transform(column(first)).tocsc()
             places = [first.vectorizer.vocabulary_[self.features[k].word] for k in numbers]
             present = (counts[:, places] != 0).toarray().astype(int)
-            found[:, numbers] = np.array(PRESENCE, dtype=object)[present]
-        return found
+            table[:, numbers] = np.array(PRESENCE, dtype=object)[present]
+        return table
 
     def column(self, X: Any, feature: Feature) -> Any:
         """Return the column of the input that a feature comes from: numbers, or a list."""
@@ -187,7 +187,10 @@ class ExplainedModel:
                 if feature.labels is None:
                     return np.asarray(frame.values(j), dtype=np.float64)
                 # The missing value of pandas compares with nothing.
-                return [None if type(one).__name__ == "NAType" else one for one in frame.to_list(j)]
+                return [
+                    None if type(value).__name__ == "NAType" else value
+                    for value in frame.to_list(j)
+                ]
             if matrix is None:
                 return list(X)
             values = matrix[:, feature.source]
@@ -201,8 +204,8 @@ class ExplainedModel:
         """Return the labels of codes, which a learner of a frame gets in matrices."""
         if self.front or not feature.labels:
             return values
-        known = dict(enumerate(feature.labels))
-        return [known.get(value, value) for value in values]
+        label_of = dict(enumerate(feature.labels))
+        return [label_of.get(value, value) for value in values]
 
     def _place(self, frame: Frame, source: int) -> int:
         """Return the place of a column of the input in a frame."""
@@ -213,7 +216,7 @@ class ExplainedModel:
     @property
     def _takes_texts(self) -> bool:
         """Whether each row is a text, without columns."""
-        return any(not hasattr(one, "n_features_in_") for one in self.front[:1])
+        return any(not hasattr(step, "n_features_in_") for step in self.front[:1])
 
     def with_values(self, x: Any, values: Mapping[int, Any]) -> Any:
         """Return copies of a row, the i-th with the i-th of the new values of each column.
@@ -223,12 +226,12 @@ class ExplainedModel:
         n = max(map(len, values.values()))
         frame = frame_of(x)
         if frame is not None:
-            found = frame.take(np.zeros(n, dtype=np.int64))
+            rows = frame.take(np.zeros(n, dtype=np.int64))
             for source, column in values.items():
-                other = frame_of(found)
+                other = frame_of(rows)
                 assert other is not None
-                found = other.with_values(self._place(frame, source), column)
-            return found
+                rows = other.with_values(self._place(frame, source), column)
+            return rows
         if self._takes_texts:
             return list(values[0])
         matrix = x.toarray() if sparse.issparse(x) else np.asarray(x)
@@ -236,7 +239,7 @@ class ExplainedModel:
         matrix = np.repeat(matrix, n, axis=0)
         for source, column in values.items():
             labels = None if self.front else self.features[source].labels
-            matrix[:, source] = [labels.index(one) for one in column] if labels else column
+            matrix[:, source] = [labels.index(label) for label in column] if labels else column
         return type(x)(matrix) if sparse.issparse(x) else matrix
 
     def ranks(self, X: Any) -> NDArray[np.int64]:
@@ -250,11 +253,11 @@ class ExplainedModel:
             return columns
         n = getattr(self.front[0], "n_features_in_", 1)
         numbers = unscaled(self.front, columns, n)
-        found = np.full(columns.shape, np.nan)
-        for one in self.features:
-            if one.exact:
-                found[:, one.columns[0]] = numbers[:, one.source]
-        return found
+        raw = np.full(columns.shape, np.nan)
+        for feature in self.features:
+            if feature.exact:
+                raw[:, feature.columns[0]] = numbers[:, feature.source]
+        return raw
 
     def ranges(self, X: Any) -> tuple[Floats, Floats]:
         """Return the minimum and maximum of each exact column of the learner over rows.
@@ -263,20 +266,22 @@ class ExplainedModel:
         """
         if not self.front:
             return column_ranges(self.rows(X))
-        exact = [one for one in self.features if one.exact]
+        exact = [feature for feature in self.features if feature.exact]
         if not exact:
             none = np.full(self.of_columns.size, np.nan)
             return none, none
         if frame_of(X) is None and (sparse.issparse(X) or np.asarray(X).dtype.kind in "biuf"):
             low, high = column_ranges(as_rows(X, "background", True))
-            ends = {one.source: [low[one.source], high[one.source]] for one in exact}
+            ends = {
+                feature.source: [low[feature.source], high[feature.source]] for feature in exact
+            }
         else:
             column = self._columns(X)
-            each = {one.source: column(one) for one in exact}
-            known = {source: values[~np.isnan(values)] for source, values in each.items()}
+            each = {feature.source: column(feature) for feature in exact}
+            present = {source: values[~np.isnan(values)] for source, values in each.items()}
             ends = {
                 source: [values.min(), values.max()] if values.size else [np.nan, np.nan]
-                for source, values in known.items()
+                for source, values in present.items()
             }
         encoded = self.rows(self.with_values(take_rows(X, [0]), ends))
         return column_ranges(encoded)

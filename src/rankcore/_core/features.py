@@ -64,51 +64,60 @@ class Feature(Origin):
         return self.labels is not None
 
 
-def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[Feature]:
+def features_of(
+    front: Sequence[Any], learner: Any, feature_names: Sequence[str] | None
+) -> list[Feature]:
     """Return the features of a learner behind preprocessing steps.
 
     Raises TypeError, with the name of the step, if a step mixes columns.
     """
     first = front[0] if front else learner
     n = getattr(first, "n_features_in_", None)
-    found: list[Origin] = [Origin(j) for j in range(1 if n is None else n)]
+    origins: list[Origin] = [Origin(j) for j in range(1 if n is None else n)]
     for step in front:
-        found = _after(step, found)
-    if len(found) != learner.n_features_in_:
+        origins = _after(step, origins)
+    if len(origins) != learner.n_features_in_:
         steps = " and ".join(type(step).__name__ for step in front)
         raise TypeError(
-            f"{steps} must keep columns apart for an explanation; got {len(found)} columns by "
+            f"{steps} must keep columns apart for an explanation; got {len(origins)} columns by "
             f"what they declare, and {learner.n_features_in_} in the learner"
         )
-    mask, known = getattr(learner, "is_categorical_", None), getattr(learner, "categories_", None)
-    if mask is not None and known is not None:
+    mask, categories = (
+        getattr(learner, "is_categorical_", None),
+        getattr(learner, "categories_", None),
+    )
+    if mask is not None and categories is not None:
         for j in np.flatnonzero(mask).tolist():
-            if found[j].labels is None:
-                found[j] = replace(found[j], labels=known.get(j, []), exact=False)
+            if origins[j].labels is None:
+                origins[j] = replace(origins[j], labels=categories.get(j, []), exact=False)
     places: dict[Any, list[int]] = {}
-    for j, one in enumerate(found):
-        key = one.source if one.word is None else (one.source, one.word, id(one.vectorizer))
+    for j, origin in enumerate(origins):
+        key = (
+            origin.source
+            if origin.word is None
+            else (origin.source, origin.word, id(origin.vectorizer))
+        )
         places.setdefault(key, []).append(j)
-    groups = sorted(places.values(), key=lambda columns: (found[columns[0]].source, columns))
-    firsts = [found[columns[0]] for columns in groups]
-    if given is None:
+    groups = sorted(places.values(), key=lambda columns: (origins[columns[0]].source, columns))
+    firsts = [origins[columns[0]] for columns in groups]
+    if feature_names is None:
         names = _names(firsts, getattr(first, "feature_names_in_", None), n)
     else:
-        names = [*map(str, as_names(given, "feature_names"))]
+        names = [*map(str, as_names(feature_names, "feature_names"))]
         if len(names) != len(groups):
             raise ValueError(
                 f"feature_names must have one name for each of {len(groups)} features; "
                 f"got {len(names)}"
             )
     counts = Counter(names)
-    if given is None and len(counts) < len(names):  # one word of several vectorizers
+    if feature_names is None and len(counts) < len(names):  # one word of several vectorizers
         longer = names_after(front, learner, None)
         names = [
             longer[columns[0]] if counts[name] > 1 else name
             for name, columns in zip(names, groups, strict=True)
         ]
     return [
-        _feature(name, [found[j] for j in columns], columns)
+        _feature(name, [origins[j] for j in columns], columns)
         for name, columns in zip(names, groups, strict=True)
     ]
 
@@ -116,7 +125,7 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
 def _feature(name: str, origins: Sequence[Origin], columns: list[int]) -> Feature:
     """Make a feature of the encoded columns that have one origin."""
     first = origins[0]
-    labels = next((one.labels for one in origins if one.labels is not None), None)
+    labels = next((origin.labels for origin in origins if origin.labels is not None), None)
     exact = len(columns) == 1 and first.exact
     return Feature(first.source, labels, exact, first.word, first.vectorizer, name, columns)
 
@@ -124,11 +133,13 @@ def _feature(name: str, origins: Sequence[Origin], columns: list[int]) -> Featur
 def _names(origins: Sequence[Origin], columns: Any, n: int | None) -> list[str]:
     """Return the names of features: words, or columns of the input."""
     if n is None:
-        return [str(one.word) for one in origins]
-    known = numbered(n) if columns is None else [*map(str, columns)]
+        return [str(origin.word) for origin in origins]
+    column_names = numbered(n) if columns is None else [*map(str, columns)]
     return [
-        known[one.source] if one.word is None else f"{known[one.source]}: {one.word}"
-        for one in origins
+        column_names[origin.source]
+        if origin.word is None
+        else f"{column_names[origin.source]}: {origin.word}"
+        for origin in origins
     ]
 
 
@@ -156,7 +167,9 @@ def _after(step: Any, before: Sequence[Origin]) -> list[Origin]:
         return _after_columns(step, before)
     if isinstance(step, FeatureUnion):
         parts = [part for _, part in step.transformer_list if part != "drop"]
-        return [replace(one, exact=False) for part in parts for one in _after_all(part, before)]
+        return [
+            replace(origin, exact=False) for part in parts for origin in _after_all(part, before)
+        ]
     if isinstance(step, MissingIndicator):
         return [replace(before[j], exact=False) for j in step.features_]
     if hasattr(step, "add_indicator"):
@@ -164,13 +177,13 @@ def _after(step: Any, before: Sequence[Origin]) -> list[Origin]:
     if hasattr(step, "get_support"):
         return [before[j] for j in np.flatnonzero(step.get_support()).tolist()]
     if (widths := _widths(step, len(before))) is not None:
-        known = getattr(step, "categories_", None)
+        categories = getattr(step, "categories_", None)
         exact = _has_inverse(step)
-        found = []
+        origins = []
         for j, (one, width) in enumerate(zip(before, widths, strict=True)):
-            labels = one.labels if known is None else known[j].tolist()
-            found += [replace(one, labels=labels, exact=one.exact and exact)] * width
-        return found
+            labels = one.labels if categories is None else categories[j].tolist()
+            origins += [replace(one, labels=labels, exact=one.exact and exact)] * width
+        return origins
     raise TypeError(
         f"{type(step).__name__} makes columns that do not come from one column or word of the "
         "input each, which an explanation requires: explain the learner after it, as in "
@@ -181,30 +194,30 @@ def _after(step: Any, before: Sequence[Origin]) -> list[Origin]:
 
 def _after_all(part: Any, before: Sequence[Origin]) -> list[Origin]:
     """Return the origins of the columns after the steps of a part."""
-    found = list(before)
+    origins = list(before)
     for step in [] if isinstance(part, str) else flat_steps([("", part)]):
-        found = _after(step, found)
-    return found
+        origins = _after(step, origins)
+    return origins
 
 
 def _after_columns(step: Any, before: Sequence[Origin]) -> list[Origin]:
     """Return the origins of the columns after a ColumnTransformer."""
-    found: dict[int, list[Origin]] = {}
+    by_start: dict[int, list[Origin]] = {}
     for name, part, columns in step.transformers_:
         where = step.output_indices_[name]
         if width_of(where):
             chosen = [before[j] for j in _chosen(step, columns)]
-            found[where.start] = _after_all(part, chosen)
-    return [one for start in sorted(found) for one in found[start]]
+            by_start[where.start] = _after_all(part, chosen)
+    return [origin for start in sorted(by_start) for origin in by_start[start]]
 
 
 def _after_imputer(step: Any, before: Sequence[Origin]) -> list[Origin]:
     """Return the origins of the columns after an imputer, with those of its indicator."""
     one_by_one = hasattr(step, "statistics_")  # SimpleImputer: other columns do not matter
     kept = _imputed(step, len(before))
-    found = [replace(before[j], exact=before[j].exact and one_by_one) for j in kept]
+    origins = [replace(before[j], exact=before[j].exact and one_by_one) for j in kept]
     indicated = step.indicator_.features_ if step.add_indicator else []
-    return found + [replace(before[j], exact=False) for j in indicated]
+    return origins + [replace(before[j], exact=False) for j in indicated]
 
 
 def _imputed(step: Any, n: int) -> list[int]:
@@ -212,7 +225,9 @@ def _imputed(step: Any, n: int) -> list[int]:
     if step.keep_empty_features or getattr(step, "strategy", "") == "constant":
         return [*range(n)]
     if hasattr(step, "statistics_"):
-        return [j for j, one in enumerate(step.statistics_.tolist()) if one == one]
+        return [
+            j for j, statistic in enumerate(step.statistics_.tolist()) if statistic == statistic
+        ]
     indicated = len(step.indicator_.features_) if step.add_indicator else 0
     if len(step.get_feature_names_out()) != n + indicated:
         raise TypeError(
@@ -232,10 +247,10 @@ def _chosen(step: Any, columns: Any) -> list[int]:
             first = None if columns.start is None else names.index(columns.start)
             last = None if columns.stop is None else names.index(columns.stop) + 1
             columns = slice(first, last)
-    elif not np.isscalar(columns) and all(isinstance(one, str) for one in columns):
-        return [names.index(one) for one in columns]
-    found: NDArray[np.int64] = np.arange(step.n_features_in_)[columns]
-    return np.atleast_1d(found).tolist()
+    elif not np.isscalar(columns) and all(isinstance(name, str) for name in columns):
+        return [names.index(name) for name in columns]
+    numbers: NDArray[np.int64] = np.arange(step.n_features_in_)[columns]
+    return np.atleast_1d(numbers).tolist()
 
 
 def _widths(step: Any, n: int) -> list[int] | None:
@@ -250,7 +265,7 @@ def _widths(step: Any, n: int) -> list[int] | None:
 
     if isinstance(step, OneHotEncoder):
         rare = getattr(step, "infrequent_categories_", None)
-        sizes = [len(one) for one in step.categories_]
+        sizes = [len(categories) for categories in step.categories_]
         if rare is not None:
             sizes = [
                 size if one is None else size - len(one) + 1
@@ -284,23 +299,23 @@ def unscaled(front: Sequence[Any], values: Floats, n: int) -> Floats:
 
     for place, step in reversed([*enumerate(front)]):
         width = getattr(step, "n_features_in_", n if place == 0 else 1)
-        found = np.full((len(values), width), np.nan)
+        raw = np.full((len(values), width), np.nan)
         if is_scaler(step) or _has_inverse(step):
-            found = np.asarray(step.inverse_transform(values))
+            raw = np.asarray(step.inverse_transform(values))
         elif hasattr(step, "statistics_"):
             kept = _imputed(step, width)
-            found[:, kept] = values[:, : len(kept)]
+            raw[:, kept] = values[:, : len(kept)]
         elif hasattr(step, "get_support"):
             # A scaler before it takes no NaN: unselected columns have no feature.
-            found[:] = 0.0
-            found[:, step.get_support()] = values
+            raw[:] = 0.0
+            raw[:, step.get_support()] = values
         elif isinstance(step, ColumnTransformer):
             for name, part, columns in step.transformers_:
                 where, chosen = step.output_indices_[name], _chosen(step, columns)
                 if width_of(where):
                     steps = [] if isinstance(part, str) else flat_steps([("", part)])
                     own = unscaled(steps, values[:, where], len(chosen))
-                    known = ~np.isnan(own).all(axis=0)
-                    found[:, np.array(chosen)[known]] = own[:, known]
-        values = found
+                    present = ~np.isnan(own).all(axis=0)
+                    raw[:, np.array(chosen)[present]] = own[:, present]
+        values = raw
     return values

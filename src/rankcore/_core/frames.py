@@ -95,7 +95,7 @@ class Frame(ABC):
 
     def distinct(self, j: int) -> list[Any]:
         """Return the distinct values of a column, without missing ones, in any order."""
-        return [*{one for one in self.to_list(j) if one is not None and one == one}]
+        return [*{value for value in self.to_list(j) if value is not None and value == value}]
 
 
 class PandasFrame(Frame):
@@ -122,13 +122,13 @@ class PandasFrame(Frame):
         if isinstance(column.dtype, np.dtype) or hasattr(column.dtype, "subtype"):
             return np.asarray(column)
         if self.kind(j) == "number":
-            found: NDArray[Any] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            return found
+            array: NDArray[Any] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            return array
         return np.asarray(column.astype(object))
 
     def to_list(self, j: int) -> list[Any]:
-        found: list[Any] = self.column(j).to_list()
-        return found
+        items: list[Any] = self.column(j).to_list()
+        return items
 
     def take(self, rows: Any) -> Any:
         return self.native.iloc[rows]
@@ -159,8 +159,8 @@ class PandasFrame(Frame):
         return _coded(column.cat.codes.to_numpy(), column.cat.categories.to_list(), places)
 
     def distinct(self, j: int) -> list[Any]:
-        found: list[Any] = self.column(j).dropna().unique().tolist()
-        return found
+        items: list[Any] = self.column(j).dropna().unique().tolist()
+        return items
 
     def whole(self) -> Any:
         if all(hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in self.dtypes):
@@ -180,21 +180,21 @@ class PolarsFrame(Frame):
         dtype = self.dtypes[j]
         if dtype.is_numeric() or str(dtype) in ("Boolean", "Null"):
             return "number"
-        known: dict[str, Kind] = {
+        kinds: dict[str, Kind] = {
             "Object": "object",
             "String": "text",
             "Categorical": "category",
             "Enum": "category",
         }
-        return known.get(dtype.base_type().__name__, "other")
+        return kinds.get(dtype.base_type().__name__, "other")
 
     def values(self, j: int) -> NDArray[Any]:
-        found: NDArray[Any] = self.column(j).to_numpy()
-        return found
+        array: NDArray[Any] = self.column(j).to_numpy()
+        return array
 
     def to_list(self, j: int) -> list[Any]:
-        found: list[Any] = self.column(j).to_list()
-        return found
+        items: list[Any] = self.column(j).to_list()
+        return items
 
     def take(self, rows: Any) -> Any:
         return self.native[rows]
@@ -224,8 +224,8 @@ class PolarsFrame(Frame):
         return _coded(ranks.fill_null(-1).to_numpy(), distinct.to_list(), places)
 
     def distinct(self, j: int) -> list[Any]:
-        found: list[Any] = self.column(j).drop_nulls().unique().to_list()
-        return found
+        items: list[Any] = self.column(j).drop_nulls().unique().to_list()
+        return items
 
 
 class ArrowFrame(Frame):
@@ -260,8 +260,8 @@ class ArrowFrame(Frame):
         return arrow_values(self.column(j))
 
     def to_list(self, j: int) -> list[Any]:
-        found: list[Any] = self.column(j).to_pylist()
-        return found
+        items: list[Any] = self.column(j).to_pylist()
+        return items
 
     def take(self, rows: Any) -> Any:
         return self.native.take(np.asarray(rows))
@@ -293,7 +293,7 @@ class ArrowFrame(Frame):
 
     def whole(self) -> Any:
         types = sys.modules["pyarrow"].types
-        plain = all(types.is_integer(one) or types.is_floating(one) for one in self.dtypes)
+        plain = all(types.is_integer(dtype) or types.is_floating(dtype) for dtype in self.dtypes)
         return np.asarray(self.native) if plain and self.dtypes else None
 
 
@@ -318,7 +318,7 @@ def _coded(
 ) -> NDArray[np.float32]:
     """Replace codes, -1 if missing, by the place of each code's value in ``places``, else -1."""
     table = np.full(len(values) + 1, -1, dtype=np.float32)  # the last is that of -1
-    table[:-1] = [places.get(one, -1) for one in values]
+    table[:-1] = [places.get(value, -1) for value in values]
     return table[codes]
 
 
@@ -428,8 +428,8 @@ def arrow_values(column: Any) -> NDArray[Any]:
     if types.is_null(column.type):
         return np.full(len(column), np.nan)
     chunked = _belongs(column, "pyarrow", "ChunkedArray")
-    found: NDArray[Any] = column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False)
-    return found
+    array: NDArray[Any] = column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False)
+    return array
 
 
 def declared_order(y: Any) -> NDArray[Any] | None:

@@ -96,21 +96,21 @@ def check_present(items: list[Any], name: str) -> None:
     place = _first_missing(items)
     if place is not None:
         raise ValueError(
-            f"{name} contains {_name_of(items[place])} in place {place}: drop missing items, or "
+            f"{name} contains {_name_of(items[place])} at position {place}: drop missing items, or "
             "give them a name"
         )
 
 
 def _of_sequence(values: Sequence[Any]) -> NDArray[Any]:
-    given = values if isinstance(values, list) else list(values)
-    measured = measure(given)
-    if measured is None or not given:
-        return _of_others(given)
+    items = values if isinstance(values, list) else list(values)
+    measured = measure(items)
+    if measured is None or not items:
+        return _of_others(items)
     longest, total, kept = measured
-    if not kept or 4 * longest * len(given) > LARGEST + TIMES * 4 * total:
-        return _objects(given)
-    array = np.zeros(len(given), dtype=f"U{max(1, longest)}")
-    fill(given, array.view(np.uint32).reshape(len(given), max(1, longest)))
+    if not kept or 4 * longest * len(items) > LARGEST + TIMES * 4 * total:
+        return _objects(items)
+    array = np.zeros(len(items), dtype=f"U{max(1, longest)}")
+    fill(items, array.view(np.uint32).reshape(len(items), max(1, longest)))
     return array
 
 
@@ -124,7 +124,7 @@ def _of_others(values: list[Any]) -> NDArray[Any]:
     kind = array.dtype.kind
     if len(kinds) > 1 and (kind in "US" or bool in kinds):
         return _objects(values)
-    if kind == "S" and any(one[-1:] == b"\0" for one in values):
+    if kind == "S" and any(value[-1:] == b"\0" for value in values):
         return _objects(values)
     if kinds == {int} and kind in "fO" and min(values) >= 0 and max(values) < 2**64:
         return np.array(values, dtype=np.uint64)
@@ -140,12 +140,12 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 def _first_missing(values: list[Any]) -> int | None:
     """Find the first None, NaN, NaT or pandas' NA; return its row, or None."""
     kinds = set(map(type, values)) - {str, int, bool, bytes, tuple, list}
-    for row, one in enumerate(values if kinds else ()):
-        if type(one) in kinds and (
-            one is None
-            or type(one).__name__ in ("NAType", "NaTType")
+    for row, value in enumerate(values if kinds else ()):
+        if type(value) in kinds and (
+            value is None
+            or type(value).__name__ in ("NAType", "NaTType")
             # The comparison of arrays is an array.
-            or (isinstance(one, Number | np.datetime64 | np.timedelta64) and one != one)
+            or (isinstance(value, Number | np.datetime64 | np.timedelta64) and value != value)
         ):
             return row
     return None
@@ -170,7 +170,7 @@ def as_ids(values: ArrayLike, name: str) -> NDArray[Any]:
     kinds = set(map(type, ids))
     if all(issubclass(kind, str) for kind in kinds):
         if "\0" in "".join(ids):
-            row = next(row for row, one in enumerate(ids) if "\0" in one)
+            row = next(row for row, text in enumerate(ids) if "\0" in text)
             raise ValueError(
                 f"{name} must not contain zero bytes, at which other programs end a string; "
                 f"got {ids[row]!r} in row {row}"
@@ -178,13 +178,15 @@ def as_ids(values: ArrayLike, name: str) -> NDArray[Any]:
         return column
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return column
-    row = next(i for i, one in enumerate(ids) if not _is_id(one) or type(one) is not type(ids[0]))
-    found = f"{type(ids[row]).__name__} {ids[row]!r:.60} in row {row}"
-    raise TypeError(f"{name} must be all integers or all str; got {found}")
+    row = next(
+        i for i, value in enumerate(ids) if not _is_id(value) or type(value) is not type(ids[0])
+    )
+    problem = f"{type(ids[row]).__name__} {ids[row]!r:.60} in row {row}"
+    raise TypeError(f"{name} must be all integers or all str; got {problem}")
 
 
-def _is_id(one: Any) -> bool:
-    return isinstance(one, int | np.integer | str) and not isinstance(one, bool)
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int | np.integer | str) and not isinstance(value, bool)
 
 
 def as_words(values: Any, name: str) -> NDArray[Any]:
@@ -240,13 +242,13 @@ class Codes:
     ) -> NDArray[np.int32]:
         """Look up numbers of ids; new ids get the next ones. ``where`` names a row in errors."""
         self._kind = _common_type(ids, self.name, where, self._kind)
-        known = self._known
-        for one in dict.fromkeys(ids):
-            if one not in known:
-                if self._kind is str and (not one or "\0" in one):
-                    raise ValueError(_bad(self.name, one, where(ids.index(one))))
-                known[one] = len(known)
-        return np.fromiter(map(known.__getitem__, ids), np.int32, len(ids))
+        numbers = self._known
+        for value in dict.fromkeys(ids):
+            if value not in numbers:
+                if self._kind is str and (not value or "\0" in value):
+                    raise ValueError(_bad(self.name, value, where(ids.index(value))))
+                numbers[value] = len(numbers)
+        return np.fromiter(map(numbers.__getitem__, ids), np.int32, len(ids))
 
     def ids(self) -> NDArray[Any]:
         """Return the ids by number, as objects if a NumPy array of text would be much larger."""
@@ -256,12 +258,12 @@ class Codes:
 
     def find(self, name: str, ids: ArrayLike) -> NDArray[np.int64]:
         """Return the numbers of ids, -1 if unknown; integers are equal to their strings."""
-        given = id_list(ids, name)
-        known: dict[Any, int] = self._known
-        if given and self._kind is not None and type(given[0]) is not self._kind:
-            given = [*map(str, given)]
-            known = {str(one): code for one, code in known.items()}
-        return np.array([known.get(one, -1) for one in given], dtype=np.int64)
+        items = id_list(ids, name)
+        numbers: dict[Any, int] = self._known
+        if items and self._kind is not None and type(items[0]) is not self._kind:
+            items = [*map(str, items)]
+            numbers = {str(value): code for value, code in numbers.items()}
+        return np.array([numbers.get(value, -1) for value in items], dtype=np.int64)
 
 
 def check_ids(
@@ -273,7 +275,7 @@ def check_ids(
     """
     kind = _common_type(ids, name, where, kind)
     if kind is str and ("" in ids or "\0" in "".join(ids)):
-        at = next(at for at, one in enumerate(ids) if not one or "\0" in one)
+        at = next(at for at, value in enumerate(ids) if not value or "\0" in value)
         raise ValueError(_bad(name, ids[at], where(at)))
     return kind
 
@@ -284,17 +286,17 @@ def _common_type(
     kinds = set(map(type, ids))
     if len(kinds) == 1 and kinds <= {int, str} and kind in (None, *kinds):
         return kinds.pop()
-    for at, one in enumerate(ids):
-        if type(one) not in (int, str):
-            raise ValueError(_bad(name, one, where(at)))
-        if kind not in (None, type(one)):
+    for at, value in enumerate(ids):
+        if type(value) not in (int, str):
+            raise ValueError(_bad(name, value, where(at)))
+        if kind not in (None, type(value)):
             raise ValueError(
                 f"{where(at)}: ids of {name} must all be integers or all strings; got "
-                f"{one!r:.60} after ids of type {kind.__name__}"
+                f"{value!r:.60} after ids of type {kind.__name__}"
             )
-        kind = type(one)
+        kind = type(value)
     return kind
 
 
-def _bad(name: str, one: Any, where: str) -> str:
-    return f"{where}: ids of {name} must be integers or words without zero bytes; got {one!r:.60}"
+def _bad(name: str, value: Any, where: str) -> str:
+    return f"{where}: ids of {name} must be integers or words without zero bytes; got {value!r:.60}"

@@ -51,10 +51,10 @@ def check_matrix(X: Any, name: str = "X") -> None:
     if (frame := frame_of(X)) is not None:
         _check_names(frame.names, name)
         return
-    found, remedy = f"a {type(X).__name__}", remedy_for(X, name)
+    problem, remedy = f"a {type(X).__name__}", remedy_for(X, name)
     kind: type[Exception] = TypeError
     if isinstance(X, type):
-        found = f"the class {X.__name__}"
+        problem = f"the class {X.__name__}"
     elif remedy:
         kind = TypeError if is_lazy(X) else ValueError
     elif hasattr(X, "shape"):
@@ -64,25 +64,25 @@ def check_matrix(X: Any, name: str = "X") -> None:
             f"for one row pass pandas.DataFrame([{name}]), for columns pandas.DataFrame({name})"
         )
     elif isinstance(X, list | tuple) and X and isinstance(X[0], dict):
-        found, remedy = "a list of dicts", f"pass pandas.DataFrame({name})"
+        problem, remedy = "a list of dicts", f"pass pandas.DataFrame({name})"
     elif isinstance(X, str | PathLike):
         remedy = "read the file by rankcore.datasets.load_letor or open_rows"
     elif X is None:
-        found = "None"
+        problem = "None"
     elif hasattr(X, "__next__"):
         remedy = f"pass a list of its rows, list({name})"
     else:
         return
     raise kind(
         f"{name} must be a matrix of two dimensions, an array, sparse matrix or DataFrame; got "
-        f"{found}" + (f": {remedy}" if remedy else "")
+        f"{problem}" + (f": {remedy}" if remedy else "")
     )
 
 
 def _check_names(names: list[Any], name: str) -> None:
     """Raise ValueError if two columns of a frame have the same name."""
     if len(set(names)) < len(names):
-        twice = next(one for one in names if names.count(one) > 1)
+        twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(
             f"{name} must have columns with different names; got {names.count(twice)} named "
             f"{twice!r}: rename all but one of them"

@@ -32,10 +32,10 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
         return 1.0 / rows.n_features
     with np.errstate(over="ignore", invalid="ignore"):
         stored = rows.arrays[0] if rows.columns is None else rows.arrays[0][: rows.n_values]
-        found = variance(stored, rows.n_rows * rows.n_features)
-    if not np.isfinite(found):
+        spread = variance(stored, rows.n_rows * rows.n_features)
+    if not np.isfinite(spread):
         raise ValueError(f"gamma={gamma!r} requires the variance of X, which overflowed: scale X")
-    return gamma_of_variance(gamma, rows.n_features, found)
+    return gamma_of_variance(gamma, rows.n_features, spread)
 
 
 def gamma_of_variance(gamma: float | str, n_features: int, variance: float) -> float:
@@ -106,9 +106,9 @@ def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
 
 def columns_of(X: Any, columns: np.ndarray) -> np.ndarray:
     """Return columns of precomputed kernel values as dense float64."""
-    found = X[:, columns]
-    found = found.toarray() if hasattr(found, "toarray") else found
-    return np.ascontiguousarray(found, dtype=np.float64)
+    selected = X[:, columns]
+    selected = selected.toarray() if hasattr(selected, "toarray") else selected
+    return np.ascontiguousarray(selected, dtype=np.float64)
 
 
 def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int = 1) -> Floats:
@@ -119,7 +119,7 @@ def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int 
     """
     n = last - first
     norms = np.empty(n)
-    found = np.empty((n, n))
+    table = np.empty((n, n))
     kernel_scores.squared_lengths(rows, first, norms)
     dense = rows.columns is None
     values = rows.arrays[0]
@@ -152,8 +152,8 @@ def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int 
             None,
             out,
         )
-        found[low:high, low:] = out
-        found[high:, low:high] = out[:, high - low :].T
+        table[low:high, low:] = out
+        table[high:, low:high] = out[:, high - low :].T
 
     for_each(compute, range(0, n, GRAM_ROWS), n_jobs)
-    return found
+    return table

@@ -81,12 +81,12 @@ def sortable(labels: np.ndarray, name: str) -> np.ndarray:
                 f"{name} must hold strings of at most {LONGEST} characters that do not end in a "
                 f"zero byte, which NumPy drops; got {value!r:.60} in row {row}"
             )
-    found = np.array(values)
-    if found.dtype.kind == "f" and found.tolist() != values:
+    array = np.array(values)
+    if array.dtype.kind == "f" and array.tolist() != values:
         raise ValueError(
             f"{name} has integers that float64 and int64 cannot represent: number the labels"
         )
-    return found
+    return array
 
 
 def kind_of_label(label: Any) -> str:
@@ -121,9 +121,9 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
     class, and for an apparently continuous target. ``learner`` is the class name in messages.
     """
     if labels.dtype.kind in "US":
-        found = np.unique(labels)
-        shown = found[:MOST_SHOWN].tolist()
-        more = ", ..." if found.size > MOST_SHOWN else ""
+        distinct = np.unique(labels)
+        shown = distinct[:MOST_SHOWN].tolist()
+        more = ", ..." if distinct.size > MOST_SHOWN else ""
         raise ValueError(
             "string labels have no order of their own: pass classes=, lowest rank first (--classes "
             "on the command line); in alphabetical order it is "
@@ -176,9 +176,9 @@ def _fits_int64(labels: np.ndarray) -> bool:
     return labels.dtype.kind in "bi" or (labels.dtype.kind == "u" and labels.dtype.itemsize < 8)
 
 
-def ranks_around(known: np.ndarray, declared: np.ndarray) -> tuple[int, int]:
+def ranks_around(model_ranks: np.ndarray, declared: np.ndarray) -> tuple[int, int]:
     """Return how many declared classes come before and after the known ones."""
-    inner, every = known.tolist(), declared.tolist()
+    inner, every = model_ranks.tolist(), declared.tolist()
     for below in range(len(every) - len(inner) + 1):
         if every[below : below + len(inner)] == inner:
             return below, len(every) - len(inner) - below
@@ -214,12 +214,12 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         block = labels[start : start + LABEL_BLOCK]
         if rank_of is not None:
             place = block.astype(np.int64) - low
-            found = rank_of.take(place, mode="clip")
-            unknown = (found < 0) | (place < 0) | (place >= n_between)
+            encoded = rank_of.take(place, mode="clip")
+            unknown = (encoded < 0) | (place < 0) | (place >= n_between)
         else:
             place = np.searchsorted(classes, block, sorter=sorter)
-            found = sorter[np.minimum(place, classes.size - 1)].astype(np.int32)
-            unknown = classes[found] != block
+            encoded = sorter[np.minimum(place, classes.size - 1)].astype(np.int32)
+            unknown = classes[encoded] != block
         if unknown.any():
             where = int(unknown.argmax())
             raise ValueError(
@@ -227,7 +227,7 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
                 f"not among the model's classes {classes.tolist()}; to learn it, include it in "
                 "classes= from the first call on"
             )
-        ranks[start : start + LABEL_BLOCK] = found
+        ranks[start : start + LABEL_BLOCK] = encoded
     return ranks
 
 
@@ -268,7 +268,7 @@ def are_words(y: Any) -> bool:
         return False
     labels = np.asarray(plain_column(y))
     return labels.dtype.kind in "UT" or (
-        labels.dtype.kind == "O" and any(isinstance(one, str) for one in labels.ravel())
+        labels.dtype.kind == "O" and any(isinstance(label, str) for label in labels.ravel())
     )
 
 
@@ -284,20 +284,20 @@ def as_grades(
     if words is None and not are_words(y):
         check_ascent(declared_order(y))
         return y, None
-    labels, of_dtype = as_labels(y)
-    known = words_among(labels, of_dtype, words, learner)
-    return encode(labels, known).astype(np.float64), known
+    labels, order_of_y = as_labels(y)
+    grades = words_among(labels, order_of_y, words, learner)
+    return encode(labels, grades).astype(np.float64), grades
 
 
-def check_ascent(of_dtype: NDArray[Any] | None) -> None:
+def check_ascent(declared_order: NDArray[Any] | None) -> None:
     """Raise ValueError if the order of y's categories, which are numbers, is not their own."""
-    if of_dtype is not None and of_dtype.size > 1:
-        check_classes(of_dtype, "the categories of y")
+    if declared_order is not None and declared_order.size > 1:
+        check_classes(declared_order, "the categories of y")
 
 
 def words_among(
     labels: NDArray[Any],
-    of_dtype: NDArray[Any] | None,
+    declared_order: NDArray[Any] | None,
     declared: NDArray[Any] | None,
     learner: str | None = None,
 ) -> NDArray[Any]:
@@ -307,13 +307,13 @@ def words_among(
             f"y holds labels of dtype {labels.dtype}, and classes={declared.tolist()} are words: "
             "pass y as these words, or leave classes out, as numbers are grades themselves"
         )
-    known = declared_ranks(of_dtype, declared)
-    if known is None and learner is None:
+    labels_in_order = declared_ranks(declared_order, declared)
+    if labels_in_order is None and learner is None:
         raise ValueError(
             "labels that are words have no order of their own: pass an ordered pandas categorical, "
             "or number them, 0 for the lowest"
         )
-    return find_classes(labels, str(learner)) if known is None else known
+    return find_classes(labels, str(learner)) if labels_in_order is None else labels_in_order
 
 
 def words_of(estimator: Any) -> Any:
@@ -353,14 +353,14 @@ LABELS = Checked(_check_given, "labels") | None
 WORDS = Checked(_check_words, "words") | None
 
 
-def declared_labels(model: Any, given: Any = None) -> NDArray[Any] | None:
+def declared_labels(model: Any, argument: Any = None) -> NDArray[Any] | None:
     """Return the labels of the parameter or argument ``classes``; raise if they differ."""
     if model.classes is None:
-        return None if given is None else check_classes(given)
+        return None if argument is None else check_classes(argument)
     own = check_classes(model.classes)
-    if given is not None and not np.array_equal(check_classes(given), own):
+    if argument is not None and not np.array_equal(check_classes(argument), own):
         raise ValueError(
-            f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
+            f"classes={list(argument)} differ from classes={own.tolist()} of the constructor: "
             "pass them once"
         )
     return own
@@ -391,54 +391,58 @@ def first_ranks(
     y: Any, n_rows: int, declared: NDArray[Any] | None, learner: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Encode the first labels of a model; return their ranks and all labels, lowest first."""
-    labels, of_dtype = as_labels(y, n_rows)
-    known = ranks_among(labels, of_dtype, declared, learner)
-    return encode(labels, known), known
+    labels, declared_order = as_labels(y, n_rows)
+    classes = ranks_among(labels, declared_order, declared, learner)
+    return encode(labels, classes), classes
 
 
 def ranks_among(
-    labels: NDArray[Any], of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None, learner: str
+    labels: NDArray[Any],
+    declared_order: NDArray[Any] | None,
+    declared: NDArray[Any] | None,
+    learner: str,
 ) -> NDArray[Any]:
     """Return all labels, lowest rank first: declared, of the dtype, or those of the rows.
 
     Raises ValueError for strings without an order, and for contradictory orders.
     """
-    known = declared_ranks(of_dtype, declared)
-    if known is None:
+    classes = declared_ranks(declared_order, declared)
+    if classes is None:
         return find_classes(labels, learner)
-    if declared is None and not is_rising(known):
+    if declared is None and not is_rising(classes):
         warn(
-            f"the order of the ranks is that of y's categories, {known.tolist()}, and scikit-learn "
+            f"the order of the ranks is that of y's categories, {classes.tolist()}, and "
+            "scikit-learn "
             "silently drops it where it sorts labels alphabetically (cross_val_predict, "
             "voting, stacking, bagging): pass it to the learner too, as "
-            f"{learner}(classes={known.tolist()})"
+            f"{learner}(classes={classes.tolist()})"
         )
-    return known
+    return classes
 
 
 def declared_ranks(
-    of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None
+    declared_order: NDArray[Any] | None, declared: NDArray[Any] | None
 ) -> NDArray[Any] | None:
     """Return labels that are declared, lowest first, or those of the dtype; None without both."""
     if declared is None:
-        return None if of_dtype is None else check_classes(of_dtype)
-    if of_dtype is not None:
-        check_agreement(of_dtype, declared)
+        return None if declared_order is None else check_classes(declared_order)
+    if declared_order is not None:
+        check_agreement(declared_order, declared)
     return declared
 
 
-def agree(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def agree(first: NDArray[Any], other: NDArray[Any]) -> bool:
     """Return whether labels that are in both arrays have the same order in both."""
     place = {label: rank for rank, label in enumerate(other.tolist())}
-    both = [place[label] for label in one.tolist() if label in place]
+    both = [place[label] for label in first.tolist() if label in place]
     return both == sorted(both)
 
 
-def check_agreement(of_dtype: NDArray[Any], declared: NDArray[Any]) -> None:
+def check_agreement(declared_order: NDArray[Any], declared: NDArray[Any]) -> None:
     """Raise ValueError if the order of y's categories differs from ``classes``."""
-    if not agree(of_dtype, declared):
+    if not agree(declared_order, declared):
         raise ValueError(
             f"classes={declared.tolist()} contradict the order of y's categories, "
-            f"{of_dtype.tolist()}: make them the same, or pass y without its order, as "
+            f"{declared_order.tolist()}: make them the same, or pass y without its order, as "
             "numpy.asarray(y)"
         )

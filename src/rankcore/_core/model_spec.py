@@ -141,16 +141,17 @@ class SerializableMixin:
         rows = self._as_rows(X)
         if rows.n_features <= self.n_features_in_:
             return self._more_rows(X)
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None:
+        model_names = getattr(self, "feature_names_in_", None)
+        if model_names is not None:
             named = BaseEstimator()
             keep_names(named, X)
-            found = getattr(named, "feature_names_in_", None)
-            if found is None or not np.array_equal(found[: known.size], known):
-                first = "no names" if found is None else found[: known.size].tolist()
+            row_names = getattr(named, "feature_names_in_", None)
+            if row_names is None or not np.array_equal(row_names[: model_names.size], model_names):
+                first = "no names" if row_names is None else row_names[: model_names.size].tolist()
                 raise ValueError(
                     f"{type(self).__name__}: with grow=True, X must have the columns of the model "
-                    f"first, in their order, and new ones after them; expected {known.tolist()}, "
+                    "first, in their order, and new ones after them; expected "
+                    f"{model_names.tolist()}, "
                     f"got {first}"
                 )
         return rows
@@ -243,14 +244,14 @@ class SerializableMixin:
 
     def _rank_of(self, label: Any) -> int:
         """Return the index of a label, from 0."""
-        known: list[Any] = self.ranks_.tolist() if hasattr(self, "ranks_") else []
-        if not known:
+        labels: list[Any] = self.ranks_.tolist() if hasattr(self, "ranks_") else []
+        if not labels:
             raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
-        if label not in known:
+        if label not in labels:
             raise ValueError(
-                f"output must be one of the labels {', '.join(map(repr, known))}; got {label!r}"
+                f"output must be one of the labels {', '.join(map(repr, labels))}; got {label!r}"
             )
-        return known.index(label)
+        return labels.index(label)
 
     def _fitted_state(self) -> Any:
         # AttributeError, as for other attributes before a fit.
@@ -311,13 +312,13 @@ def read_fields(
 
     The size of an axis that is not in ``sizes`` is that of the first array with this axis.
     """
-    found = {}
+    checked = {}
     for name, (axes, dtype, infinite) in fields.items():
         for axis, size in zip(axes, arrays[name].shape, strict=False):
             sizes.setdefault(str(axis), size)
         shape = tuple(sizes.get(axis, 0) if isinstance(axis, str) else axis for axis in axes)
-        found[name] = array_like(arrays, name, outline(shape, dtype), infinite)
-    return found
+        checked[name] = array_like(arrays, name, outline(shape, dtype), infinite)
+    return checked
 
 
 def array_like(

@@ -120,7 +120,7 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
 
 def resumed_model(callbacks: list[Callback]) -> Any:
     """Return the model from which a fit continues, or None."""
-    return next((one.model for one in callbacks if isinstance(one, Resume)), None)
+    return next((callback.model for callback in callbacks if isinstance(callback, Resume)), None)
 
 
 class Monitor:
@@ -137,7 +137,9 @@ class Monitor:
         self._model, self.held_out = model, list(held_out)
         self._callbacks = as_callbacks(callbacks)
         self.resumed = resumed_model(self._callbacks) is not None
-        patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
+        patience = [
+            callback.rounds for callback in self._callbacks if isinstance(callback, EarlyStopping)
+        ]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)
         # Maximum number of successive values without improvement; None without early stopping.
@@ -145,11 +147,11 @@ class Monitor:
         if self.patience is not None and not self.held_out:
             raise ValueError("early_stopping_rounds requires eval_set; got no held-out rows")
         self.best, self._best_merit = 0, -np.inf  # number of the best value, from 1; 0 if none
-        known, self._logs = model._state.validation, {}
+        validation, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}
-        for one in self.held_out:
-            for name, direction in zip(one.names, one.directions, strict=True):
-                self._logs[name] = known.get(name, [])
+        for rows in self.held_out:
+            for name, direction in zip(rows.names, rows.directions, strict=True):
+                self._logs[name] = validation.get(name, [])
                 self._directions[name] = direction
         lengths = {len(log) for log in self._logs.values()}
         if len(lengths) > 1:  # a continued fit has different measures
@@ -214,4 +216,4 @@ class Monitor:
 
     def text(self) -> str:
         """Format the latest values for a progress line."""
-        return "".join(f", {name} {one.value:.4f}" for name, one in self._results().items())
+        return "".join(f", {name} {result.value:.4f}" for name, result in self._results().items())

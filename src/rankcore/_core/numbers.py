@@ -112,10 +112,10 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     highest, lowest = np.zeros(n_groups), np.full(n_groups, np.inf)
     np.maximum.at(highest, groups, weights)
     np.minimum.at(lowest, groups, np.where(weights > 0, weights, np.inf))
-    found = _times_power(weights, -np.frexp(highest)[1][groups])
+    result = _times_power(weights, -np.frexp(highest)[1][groups])
     equal = (lowest == highest)[groups]
-    found[equal] = weights[equal] > 0
-    return found
+    result[equal] = weights[equal] > 0
+    return result
 
 
 def extremes(weights: Floats) -> tuple[float, float]:
@@ -133,9 +133,9 @@ def scaled_from(weights: Floats, least: float, maximum: float) -> Floats:
 
 def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Floats:
     """Multiply weights by powers of two; underflow gives the minimum positive float64."""
-    found: Floats = np.ldexp(weights, powers)
-    found[(found == 0) & (weights > 0)] = LEAST
-    return found
+    result: Floats = np.ldexp(weights, powers)
+    result[(result == 0) & (weights > 0)] = LEAST
+    return result
 
 
 def exact_sum(values: Floats) -> Fraction:

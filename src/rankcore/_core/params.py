@@ -194,16 +194,16 @@ class AnyOf(Constraint):
     constraints: tuple[Constraint, ...]
 
     def accepts(self, value: Any) -> bool:
-        return any(one.accepts(value) for one in self.constraints)
+        return any(constraint.accepts(value) for constraint in self.constraints)
 
     def accepts_type(self, value: Any) -> bool:
-        return any(one.accepts_type(value) for one in self.constraints)
+        return any(constraint.accepts_type(value) for constraint in self.constraints)
 
     def check(self, value: Any, name: str) -> None:
         if not self.accepts(value):
-            for one in self.constraints:
-                if isinstance(one, Checked):
-                    one.check(value, name)  # says more of what is wrong
+            for constraint in self.constraints:
+                if isinstance(constraint, Checked):
+                    constraint.check(value, name)  # says more of what is wrong
         super().check(value, name)
 
     def __str__(self) -> str:
@@ -237,12 +237,12 @@ def check_params(estimator: Any) -> None:
 
 def check_declared(estimator: object, *names: str) -> None:
     """Raise if one of the named parameters, by default any, violates its constraint."""
-    kind, found = type(estimator), vars(estimator)
+    kind, values = type(estimator), vars(estimator)
     declared = _declared_by(kind)
     for name in names or declared:
         constraint, accepted = declared[name]
-        if name in found and found[name] is not accepted:
-            constraint.check(found[name], f"{kind.__name__}: {name}")
+        if name in values and values[name] is not accepted:
+            constraint.check(values[name], f"{kind.__name__}: {name}")
 
 
 def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
@@ -250,7 +250,9 @@ def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
     merged: dict[str, tuple[Constraint, Any]] | None = vars(kind).get("_merged_constraints")
     if merged is None:
         parameters = signature(kind.__init__).parameters  # type: ignore[misc]
-        constraints = {name: _of_type(one.annotation) for name, one in parameters.items()}
+        constraints = {
+            name: _of_type(parameter.annotation) for name, parameter in parameters.items()
+        }
         for base in reversed(kind.__mro__):
             constraints |= vars(base).get("_constraints", {})
         merged = {
@@ -266,14 +268,14 @@ def _of_type(annotation: Any) -> Constraint | None:
     """Return the constraint that a type implies: bool, or ``Literal`` of strings or False."""
     if annotation in (bool, "bool"):
         return FLAG
-    found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
-    if found is None:
+    match = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
+    if match is None:
         return None
-    values = literal_eval(f"({found[1]},)")
+    values = literal_eval(f"({match[1]},)")
     options: Constraint = Options(*(value for value in values if value is not False))
     if False in values:
         options |= Off()
-    return options | None if found[2] else options
+    return options | None if match[2] else options
 
 
 def _accepted(constraint: Constraint, parameter: Parameter | None) -> Any:

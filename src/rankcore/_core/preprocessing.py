@@ -33,11 +33,11 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
 
 def flat_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:
     """Return the steps with nested pipelines flattened, without "passthrough"."""
-    found: list[Any] = []
+    flat: list[Any] = []
     for _, step in steps:
         if step is not None and not isinstance(step, str):
-            found += flat_steps(step.steps) if hasattr(step, "steps") else [step]
-    return found
+            flat += flat_steps(step.steps) if hasattr(step, "steps") else [step]
+    return flat
 
 
 def transformed(front: Sequence[Any], X: Any) -> Any:
@@ -50,21 +50,23 @@ def transformed(front: Sequence[Any], X: Any) -> Any:
 # ------------------------------------------------------------------------ names
 
 
-def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
+def feature_names(model: Any, default_names: Sequence[str] | None = None) -> list[str]:
     """Return the names of the features of a fitted learner, alone or in a pipeline.
 
     By default the names that the learner was fitted to, else those of the preceding steps
     (``get_feature_names_out``), else column numbers.
     """
     steps, learner = split_pipeline(model)
-    return names_after(steps, learner, given)
+    return names_after(steps, learner, default_names)
 
 
-def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[str]:
+def names_after(
+    front: Sequence[Any], learner: Any, default_names: Sequence[str] | None
+) -> list[str]:
     """Implement `feature_names` for separate steps and learner."""
     d = learner.n_features_in_
-    if given is not None:
-        names = [*map(str, as_names(given, "feature_names"))]
+    if default_names is not None:
+        names = [*map(str, as_names(default_names, "feature_names"))]
         if len(names) != d:
             raise ValueError(
                 f"feature_names must have one name for each of {d} features; got {len(names)}"
@@ -72,8 +74,8 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
         return names
     if hasattr(learner, "feature_names_in_"):
         return [*map(str, learner.feature_names_in_)]
-    found = _names_out(front, None)
-    return found if found is not None and len(found) == d else numbered(d)
+    after_steps = _names_out(front, None)
+    return after_steps if after_steps is not None and len(after_steps) == d else numbered(d)
 
 
 def numbered(n: int) -> list[str]:
@@ -90,9 +92,9 @@ def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | Non
         if not hasattr(step, "get_feature_names_out"):  # HashingVectorizer
             names = None
             continue
-        given = None if names is None else np.array(names, dtype=object)
+        name_array = None if names is None else np.array(names, dtype=object)
         try:
-            names = [*map(str, step.get_feature_names_out(given))]
+            names = [*map(str, step.get_feature_names_out(name_array))]
         except (AttributeError, ValueError):
             if type(step).__name__ != "ColumnTransformer":
                 raise
@@ -102,13 +104,13 @@ def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | Non
 
 def _names_of_parts(step: Any) -> list[str]:
     """Return names, prefixed by the part where scikit-learn would prefix them."""
-    found: list[str] = []
+    names: list[str] = []
     for name, part in parts_of_columns(step):
         width = width_of(step.output_indices_[name])
         own = _names_out(flat_steps([("", part)]), None)
         own = own if own is not None and len(own) == width else numbered(width)
-        found += [f"{name}__{one}" for one in own]
-    return found
+        names += [f"{name}__{own_name}" for own_name in own]
+    return names
 
 
 def is_scaler(step: Any) -> bool:

@@ -10,10 +10,10 @@ def _listed() -> dict[str, str]:
     with open(join(dirname(dirname(__file__)), "__init__.pyi"), encoding="utf-8") as stub:
         statements = ast.parse(stub.read()).body
     return {
-        one.name: node.module
+        alias.name: node.module
         for node in statements
         if isinstance(node, ast.ImportFrom) and node.module
-        for one in node.names
+        for alias in node.names
     }
 
 

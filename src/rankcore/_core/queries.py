@@ -78,15 +78,15 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
 
 def _starts(ids: NDArray[Any], n_jobs: int | None) -> NDArray[np.int64]:
     """Return the first row of each run of equal ids."""
-    found: dict[int, NDArray[np.int64]] = {}
+    starts_by_kind: dict[int, NDArray[np.int64]] = {}
 
     def look(first: int) -> None:
         part = ids[first : first + _RUN_ROWS + 1]
-        found[first] = np.flatnonzero(part[1:] != part[:-1]) + (first + 1)
+        starts_by_kind[first] = np.flatnonzero(part[1:] != part[:-1]) + (first + 1)
 
     firsts = range(0, ids.size, _RUN_ROWS)
     for_each(look, firsts, n_threads(n_jobs))
-    return np.concatenate([[0], *(found[first] for first in firsts)])
+    return np.concatenate([[0], *(starts_by_kind[first] for first in firsts)])
 
 
 def kind_of_ids(ids: NDArray[Any]) -> str:
@@ -104,9 +104,9 @@ def _regroup(
     place = np.empty_like(appearance)
     place[appearance] = np.arange(appearance.size)
     lengths = np.diff(np.append(starts, n))
-    of_row = np.repeat(place[number], lengths)
-    rows = np.argsort(of_row, kind="stable").astype(np.int64, copy=False)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=first.size))])
+    query_of_row = np.repeat(place[number], lengths)
+    rows = np.argsort(query_of_row, kind="stable").astype(np.int64, copy=False)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(query_of_row, minlength=first.size))])
     return Queries(heads_of[starts[first[appearance]]], bounds.astype(np.int64), rows)
 
 
@@ -114,12 +114,14 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
     """Group ids of any hashable type, which NumPy cannot sort."""
     numbers: dict[Any, int] = {}
     try:
-        of_row = np.array([numbers.setdefault(one, len(numbers)) for one in ids.tolist()])
+        number_of_row = np.array(
+            [numbers.setdefault(value, len(numbers)) for value in ids.tolist()]
+        )
     except TypeError as error:
         raise TypeError(f"qid must hold hashable ids: {error}") from None
     names = np.fromiter(numbers, object, len(numbers))
     check_missing(names, "qid", ids)
-    grouped = group_rows(of_row, ids.size)
+    grouped = group_rows(number_of_row, ids.size)
     return Queries(names, grouped.bounds, grouped.rows)
 
 
@@ -191,15 +193,15 @@ def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tup
             return frame.without(column), qid
         return frame.without(column), frame.column(frame.names.index(column))
     name = qid if named else QUERY_COLUMN
-    there = has_column(frame, name)
+    is_column = has_column(frame, name)
     if qid is not None and not named:
-        if there:
+        if is_column:
             raise ValueError(
                 f"qid and the column {name!r} of X have the same meaning; got both: drop "
                 "the column, or omit qid"
             )
         return X, qid
-    if not there:
+    if not is_column:
         if named:
             raise ValueError(f"X has no column named {qid!r}; it has {frame.names}")
         return X, qid
@@ -212,7 +214,7 @@ def take_queries(X: Any, qid: Any, group: Any, column: str | None = None) -> tup
 
 def has_column(frame: Frame, name: str) -> bool:
     """Return whether a frame has a column of this name; frames may have names of any type."""
-    return any(isinstance(one, str) and one == name for one in frame.names)
+    return any(isinstance(column, str) and column == name for column in frame.names)
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:

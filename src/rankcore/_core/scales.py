@@ -39,8 +39,8 @@ def sizes_differ(sizes: Floats) -> bool:
 
 def rows_differ(rows: Rows) -> bool:
     """Return whether magnitudes of features differ by orders; a few rows usually decide."""
-    found = np.zeros(rows.n_features, dtype=np.uint8)
-    return not most_reach(rows, rows.largest / ORDERS, found)
+    occurs = np.zeros(rows.n_features, dtype=np.uint8)
+    return not most_reach(rows, rows.largest / ORDERS, occurs)
 
 
 def largest_column(rows: Rows) -> int:

@@ -99,7 +99,7 @@ class Scoring:
         """Form of the score alone, without probabilities that follow from it."""
         if self.form != "calibrated":
             return self
-        arrays = {name: one for name, one in self.arrays.items() if name not in CALIBRATION}
+        arrays = {name: array for name, array in self.arrays.items() if name not in CALIBRATION}
         facts = {name: value for name, value in self.facts.items() if name != "of"}
         return Scoring(str(self.facts["of"]), arrays, facts)
 

@@ -61,8 +61,8 @@ class StatsCollector:
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add the labels and the stored values of some rows."""
-        found, counts = np.unique(labels, return_counts=True)
-        for label, count in zip(found.tolist(), counts.tolist(), strict=True):
+        distinct, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count
         self._n_rows += labels.size
         self._n_values += values.size
@@ -237,8 +237,8 @@ class RowBlocks(Source):
         return self.stats().mean_square
 
     def share_of_nonzero(self) -> float:
-        known = self.stats()
-        return known.n_nonzero / (known.n_rows * known.n_features)
+        stats = self.stats()
+        return stats.n_nonzero / (stats.n_rows * stats.n_features)
 
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         sizes = self.stats().magnitudes
@@ -251,10 +251,10 @@ class RowBlocks(Source):
 
     def widen(self, n_features: int) -> None:
         """Add features that are 0 in all rows, up to ``n_features``."""
-        known = self.stats()
-        if n_features > known.n_features:
-            magnitudes = np.pad(known.magnitudes, (0, n_features - known.n_features))
-            self._stats = replace(known, n_features=n_features, magnitudes=magnitudes)
+        stats = self.stats()
+        if n_features > stats.n_features:
+            magnitudes = np.pad(stats.magnitudes, (0, n_features - stats.n_features))
+            self._stats = replace(stats, n_features=n_features, magnitudes=magnitudes)
             self.n_features = n_features
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -286,13 +286,13 @@ def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) ->
     Rows on disk are mapped unless the learner reads them ``in_windows``; TypeError for arguments
     whose values are in their files.
     """
-    given = X
+    rows_of_fit = X
     if isinstance(X, RowBlocks):
         check_alone(y=y, sample_weight=sample_weight)
         if in_windows:
             return X
         X, y, _ = X.whole()
-    return MemoryRows(given, as_rows(X), y, sample_weight=sample_weight)
+    return MemoryRows(rows_of_fit, as_rows(X), y, sample_weight=sample_weight)
 
 
 def check_alone(**given: Any) -> None:

@@ -136,12 +136,12 @@ class Moments:
     def variances(self) -> Floats:
         """Return the weighted variance of each column about its mean, its zeros included."""
         weights, origins, sums, squares = self.columns
-        known = np.where(weights > 0, weights, 1)
-        of_values = origins + sums / known
-        within = np.maximum(squares - sums / known * sums, 0) / self._weight
+        nonzero_weights = np.where(weights > 0, weights, 1)
+        means = origins + sums / nonzero_weights
+        within = np.maximum(squares - sums / nonzero_weights * sums, 0) / self._weight
         nonzero = weights / self._weight
         zero = (self._weight - weights) / self._weight  # exactly 0 without zeros
-        return np.asarray(within + of_values**2 * nonzero * np.maximum(zero, 0))
+        return np.asarray(within + means**2 * nonzero * np.maximum(zero, 0))
 
     @property
     def _weight(self) -> float:

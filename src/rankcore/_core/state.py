@@ -38,13 +38,13 @@ class LearnerState:
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """Raise ValueError if a built-in parameter has changed; ``names`` has its public names."""
         for name, value in settings.items():
-            known = self.settings[name]
-            if value is not known and value != known:
-                found = "" if name in names else f"={value!r}"
-                begun = "what" if name in names else f"the {known!r}"
+            setting = self.settings[name]
+            if value is not setting and value != setting:
+                shown = "" if name in names else f"={value!r}"
+                begun = "what" if name in names else f"the {setting!r}"
                 raise ValueError(
-                    f"{names.get(name, name)}{found} differs from {begun} this model started with, "
-                    "which is built into it; set it back, or call fit"
+                    f"{names.get(name, name)}{shown} differs from {begun} this model started with: "
+                    "set it back, or call fit for a new model"
                 )
 
     def stream(self, statistics: Sequence[Any]) -> None:
@@ -69,7 +69,7 @@ class LearnerState:
 def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:
     """Convert values on held-out rows to arrays of a spec, in the order of the measures."""
     values = enumerate(log.values())
-    return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
+    return {f"validation.{i}": np.array(numbers, dtype=np.float64) for i, numbers in values}
 
 
 def log_array(log: Sequence[Sequence[float]], statistics: Sequence[str]) -> Floats:

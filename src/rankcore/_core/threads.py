@@ -55,9 +55,9 @@ class Threads:
         try:
             result = run(*first)  # avoids waiting for a wake-up
         finally:
-            for one in running:
-                one.exception()  # waits, as they write where the caller reads
-        return [result, *(one.result() for one in running)]
+            for future in running:
+                future.exception()  # waits, as they write where the caller reads
+        return [result, *(future.result() for future in running)]
 
     def for_each(self, run: Callable[[Item], Any], items: Sequence[Item]) -> None:
         """Run a function for each item, in whichever thread is free."""

@@ -124,6 +124,6 @@ class Trainer:
 
     def _in_bytes(self, now: Progress) -> Progress:
         total = max(self._source.size, 1)
-        here = self._last + (self._done - self._last) * now.done // max(now.total, 1)
-        done = min(here, total)
+        position = self._last + (self._done - self._last) * now.done // max(now.total, 1)
+        done = min(position, total)
         return Progress(now.epoch, now.n_epochs, done, total, now.value, now.measure, "bytes")

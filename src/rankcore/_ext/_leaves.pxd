@@ -12,7 +12,7 @@ cdef inline int check_leaves(
     for i in range(n_rows if fits else 0):
         fits = fits and 0 <= leaf_of[i] < n_leaves
     if not fits:
-        raise ValueError("the leaves do not fit the rows")
+        raise ValueError("the leaves do not match the rows")
     return 0
 
 

@@ -49,7 +49,7 @@ cdef inline int check_queries(
             and (pair_weights is None or pair_weights.shape[0] == n_listed)
         )
     if not good:
-        raise ValueError("the arrays of the queries do not fit together")
+        raise ValueError("the arrays of the queries are inconsistent")
     for k in range(n_docs):
         good = good and 0 <= docs[k] < X.n_rows
     for q in range(n_queries):

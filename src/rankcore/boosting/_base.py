@@ -246,10 +246,10 @@ class PairBoosting(Ranker):
         """
         check_is_fitted(self)
         if isinstance(feature, str):
-            names = [str(known) for known in getattr(self, "feature_names_in_", [])]
+            names = [str(name) for name in getattr(self, "feature_names_in_", [])]
             if feature not in names:
-                known = ", ".join(names) if names else "none: X had no named columns"
-                raise ValueError(f"there is no feature {feature!r}; names are {known}")
+                listed = ", ".join(names) if names else "none: X had no named columns"
+                raise ValueError(f"there is no feature {feature!r}; names are {listed}")
             feature = names.index(feature)
         check_integer(feature, "feature", 0, self.n_features_in_ - 1)
         return self._state.model.contribution(int(feature))

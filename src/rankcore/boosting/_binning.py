@@ -104,9 +104,9 @@ class Binning(Bins):
             first, last = blocks[number]
             part = slice(bounds[first], bounds[last])
             offsets = bounds[first : last + 1] - bounds[first]
-            of_part = None if places is None else places[part]
-            kept[number] = self._encode(slice(first, last), offsets, codes[part], of_part)
-            release(codes[part], of_part)
+            part_places = None if places is None else places[part]
+            kept[number] = self._encode(slice(first, last), offsets, codes[part], part_places)
+            release(codes[part], part_places)
 
         for_each(encode, range(len(blocks)), n_jobs)
         self._thresholds = self._joined(blocks, kept)
@@ -124,14 +124,14 @@ class Binning(Bins):
         """Join the thresholds of successive blocks of columns, numbered from ``first``."""
         n_kept = 0
         for (start, stop), thresholds in zip(blocks, kept, strict=True):
-            here = self._places[first + start : first + stop]
-            here += np.where(here >= 0, n_kept, 0)
+            places = self._places[first + start : first + stop]
+            places += np.where(places >= 0, n_kept, 0)
             n_kept += thresholds.size
         return np.concatenate(kept)
 
     def _encode(
         self,
-        here: slice,
+        some: slice,
         offsets: NDArray[np.int64],
         codes: NDArray[np.uint8] | NDArray[np.int32],
         places: NDArray[np.int32] | None,
@@ -139,25 +139,25 @@ class Binning(Bins):
         """Gather, bin and encode some columns; return the thresholds to store."""
         values = np.empty(codes.size)
         kernels.gather_columns(
-            self.rows, self.taken, here.start, here.stop, offsets[:-1].copy(), values, places
+            self.rows, self.taken, some.start, some.stop, offsets[:-1].copy(), values, places
         )
         blocks, kept = list(blocks_of(offsets, BLOCK_VALUES)), []
         for first, last in blocks:
-            columns = slice(here.start + first, here.start + last)
+            columns = slice(some.start + first, some.start + last)
             part = slice(offsets[first], offsets[last])
             bounds = offsets[first : last + 1] - offsets[first]
             kept.append(self._cut(columns, bounds, values[part], codes[part]))
-        return self._joined(blocks, kept, here.start)
+        return self._joined(blocks, kept, some.start)
 
     def _cut(
         self,
-        here: slice,
+        columns: slice,
         offsets: NDArray[np.int64],
         values: Floats,
         codes: NDArray[np.uint8] | NDArray[np.int32],
     ) -> Floats:
         """Bin and encode the values of some columns; return the thresholds to store."""
-        self._number_categories(here, offsets, values)
+        self._number_categories(columns, offsets, values)
         ascending = values.astype(self.rows.arrays[0].dtype)  # float32 sorts in half the time
         for first, last in pairwise(offsets.tolist()):
             ascending[first:last].sort()
@@ -173,31 +173,34 @@ class Binning(Bins):
             self._zero_missing,
             room,
             codes,
-            self.n_bins[here],
-            self.zero_bin[here],
-            self.has_missing[here],
+            self.n_bins[columns],
+            self.zero_bin[columns],
+            self.has_missing[columns],
             thresholds,
-            self._places[here],
+            self._places[columns],
         )
         return thresholds[:n_kept].copy()
 
-    def _number_categories(self, here: slice, offsets: NDArray[np.int64], values: Floats) -> None:
+    def _number_categories(
+        self, columns: slice, offsets: NDArray[np.int64], values: Floats
+    ) -> None:
         """Collect the categories of some columns; values below 0 become NaN."""
         for column, name in self._categorical.items():
-            if not here.start <= column < here.stop:
+            if not columns.start <= column < columns.stop:
                 continue
-            at = column - here.start
+            at = column - columns.start
             part = values[offsets[at] : offsets[at + 1]]
             part[part < 0] = np.nan
-            found = np.unique(part[part == part]).astype(np.int64)
+            categories = np.unique(part[part == part]).astype(np.int64)
             if part.size < self.taken.size:  # of sparse rows
-                found = np.union1d(found, [0])
-            if found.size > self._max_bins:
+                categories = np.union1d(categories, [0])
+            if categories.size > self._max_bins:
                 raise ValueError(
-                    f"categorical column {name} has {found.size} categories in the training rows, "
+                    f"categorical column {name} has {categories.size} categories in the training "
+                    "rows, "
                     f"more than max_bins={self._max_bins}: set max_bins=None"
                 )
-            self.categories[column] = found
+            self.categories[column] = categories
 
     def threshold(self, feature: int, bin: int) -> float:
         at = int(self._places[feature])

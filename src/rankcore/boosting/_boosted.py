@@ -108,17 +108,19 @@ def check_columns(model: Any, fitted: Any) -> None:
     """Raise, with ``warm_start``, unless the columns are those of the previous fit."""
     if not model.warm_start:
         return
-    names, known = (getattr(one, "feature_names_in_", None) for one in (fitted, model))
-    if names is not None and known is not None and names.tolist() != known.tolist():
+    names, previous = (
+        getattr(model_or_fit, "feature_names_in_", None) for model_or_fit in (fitted, model)
+    )
+    if names is not None and previous is not None and names.tolist() != previous.tolist():
         raise ValueError(
             "warm_start requires the columns that the model was fitted on, "
-            f"{known.tolist()}; got {names.tolist()}"
+            f"{previous.tolist()}; got {names.tolist()}"
         )
     if "_state" not in model.__dict__ or not len(model._state.model):
         return
     before, now = (
-        None if one is None else (one.numbers, sorted(one.labels))
-        for one in (model._categories, fitted._categories)
+        None if categories is None else (categories.numbers, sorted(categories.labels))
+        for categories in (model._categories, fitted._categories)
     )
     if before != now:
         raise ValueError(
@@ -189,7 +191,7 @@ def restore(
 
 def wrong_settings(model: Any, settings: Any) -> ValueError:
     """Return the error for settings of another learner."""
-    return ValueError(f"its settings {settings} are not those of {type(model).__name__}")
+    return ValueError(f"the settings {settings} are not those of {type(model).__name__}")
 
 
 # ------------------------------------------------------------------------------ fitted models
@@ -219,5 +221,5 @@ def categorical_mask(model: Any) -> NDArray[np.bool_] | None:
 def category_labels(model: Any) -> dict[int, list[Any]]:
     """Return the categories of each column of a frame, in the order of their codes."""
     model._fitted_state()
-    found = {} if model._categories is None else model._categories.labels
-    return {column: list(labels) for column, labels in found.items()}
+    own_labels = {} if model._categories is None else model._categories.labels
+    return {column: list(labels) for column, labels in own_labels.items()}

@@ -118,8 +118,8 @@ class Features:
     def allowed(self, mask: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
         """Select these features from a mask of all; exclude those that cannot split."""
         masks = [self.usable, None if mask is None else mask[self.numbers]]
-        known = [one for one in masks if one is not None]
-        return np.logical_and.reduce(known).astype(np.uint8) if known else None
+        present = [mask for mask in masks if mask is not None]
+        return np.logical_and.reduce(present).astype(np.uint8) if present else None
 
     def empty_histogram(self) -> NDArray[np.uint64]:
         """Return an array for a histogram, not initialised."""
@@ -262,8 +262,10 @@ class MemoryHistograms:
 
         def build(number: int) -> None:
             block, histogram = self._features[number].block, at.histograms[number]
-            of_larger = None if larger is None else self._leaves[larger.node].histograms[number]
-            block.sum_rows(rows, histogram, of_larger)
+            larger_histogram = (
+                None if larger is None else self._leaves[larger.node].histograms[number]
+            )
+            block.sum_rows(rows, histogram, larger_histogram)
             for leaf, mask in zip(leaves, masks, strict=True):
                 self._search(number, leaf, mask)
 
@@ -308,16 +310,16 @@ class MemoryHistograms:
         split, at = leaf.split, self._leaves[leaf.node]
         if split.bin == histograms.BOUNDED:
             return ()
-        of_code = leaf.categories = None
+        goes_right = leaf.categories = None
         if split.feature in self._bins.categories:
-            of_code = self._mark_categories(leaf)
+            goes_right = self._mark_categories(leaf)
         rows, min_rows = self._rows[at.start : at.stop], self._params.min_samples_leaf
-        n_left = self._divide(split, of_code, min_rows, rows)
+        n_left = self._divide(split, goes_right, min_rows, rows)
         if n_left < 0:
             return ()
         middle, others = at.start + n_left, at.others.start
         if self._others.size:
-            others += self._divide(split, of_code, 0, self._others[at.others])
+            others += self._divide(split, goes_right, 0, self._others[at.others])
         left, right = leaf.divide(self._params, (leaf.node, len(self._leaves)), n_left)
         self._leaves[left.node] = LeafRows(at.start, middle, slice(at.others.start, others))
         self._leaves[right.node] = LeafRows(middle, at.stop, slice(others, at.others.stop))
@@ -358,7 +360,7 @@ class MemoryHistograms:
     def _divide(
         self,
         split: Split,
-        of_code: NDArray[np.uint8] | None,
+        goes_right: NDArray[np.uint8] | None,
         min_rows: int,
         rows: NDArray[np.int32],
     ) -> int:
@@ -367,7 +369,7 @@ class MemoryHistograms:
             split.feature,
             split.bin,
             split.missing_right,
-            of_code,
+            goes_right,
             min_rows,
             self._goes_right,
             rows,

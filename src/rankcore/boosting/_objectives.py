@@ -123,7 +123,7 @@ class QueryPairs:
             between = self._metric_weights.between(leaf_of, n)
         elif self._mass > 0:
             self._weights.between(leaf_of, np.empty(n), np.empty(n), between)
-        return tuple(self._fraction * one for one in (sums, gradients, between))
+        return tuple(self._fraction * array for array in (sums, gradients, between))
 
     def measure(self, fires: NDArray[np.uint8]) -> Floats:
         """Return the weights of pairs ordered rightly, wrongly, and of those that fire on both."""
@@ -164,12 +164,12 @@ class LabelPairs:
     ) -> tuple[Floats, ...]:
         """Implement `Objective.sum_by_leaf`."""
         every = np.ones(self._wins.size, bool)
-        found = [
+        sums = [
             np.bincount(leaf_of[some], self._normalised[some], minlength=n_leaves)
             for kept in (every if drawn is None else drawn > 0, every)
             for some in (self._wins & kept, ~self._wins & kept)
         ]
-        return np.array(found[:2]), np.array(found[2:])
+        return np.array(sums[:2]), np.array(sums[2:])
 
     def measure(self, fires: NDArray[np.uint8]) -> Floats:
         """Sum the factors by label: of rows where a stump does not fire, and where it does."""

@@ -79,6 +79,6 @@ class OccurringRanks:
         """Insert the value 0 for the tasks that do not learn; shape (n_scores, n_leaves)."""
         if self.whole or self.form.shared:
             return values
-        found = np.zeros((self.form.n_scores, values.shape[1]))
-        found[self.ranks[1:] - 1] = values
-        return found
+        restored = np.zeros((self.form.n_scores, values.shape[1]))
+        restored[self.ranks[1:] - 1] = values
+        return restored

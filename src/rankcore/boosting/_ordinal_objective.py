@@ -102,8 +102,8 @@ class RankedRows:
     ) -> tuple[Floats, ...]:
         """Implement `Objective.sum_by_leaf`."""
         if self._n_scores > 1:
-            found = sum_by_leaf(leaf_of, drawn, n_leaves, self._rows, self._threads)
-            return found.gradients, found.hessians
+            leaf_sums = sum_by_leaf(leaf_of, drawn, n_leaves, self._rows, self._threads)
+            return leaf_sums.gradients, leaf_sums.hessians
         sums = np.empty((2, n_leaves))
         partition.sum_by_leaf(
             leaf_of, self._gradients, self._hessians, drawn, sums, np.empty(n_leaves)

@@ -131,7 +131,7 @@ class OrdinalRounds(TreeRounds):
         first = made_tree(self.rows.bins, grown, values[0])
         values = occurring.restored_values(values)
         # The trees of the scores differ in their values only.
-        self.model.add([first._replace(values=of_score) for of_score in values], biases)
+        self.model.add([first._replace(values=score_values) for score_values in values], biases)
         return float(totals[0]) / self._total
 
     def _values(self, grown: GrownTree) -> Floats:
@@ -150,16 +150,16 @@ class OrdinalRounds(TreeRounds):
         """Add the values of leaves; return the biases that then fit best."""
         occurring, added = self._occurring, [values]
         latest, first = (occurring.biases(self.model.biases[i]) for i in (-1, 0))
-        found = latest
+        evaluated = latest
 
         def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
-            nonlocal found
-            found = biases
+            nonlocal evaluated
+            evaluated = biases
             loss, gradient, hessian = self.rows.evaluate(added.pop() if added else None, biases)
             return float(loss), gradient, hessian
 
         maximise_by_biases(evaluate, latest, first, self._total, occurring.form.cumulative)
-        return found
+        return evaluated
 
 
 class MemoryOrdinalRounds(OrdinalRounds):
@@ -269,10 +269,10 @@ def maximise_by_biases(
         step, length = np.linalg.solve(hessian, gradient), 1.0
         if gradient @ step < ENOUGH * total:
             break
-        while not (found := loss_at(now + length * step))[0] < loss:
+        while not (evaluation := loss_at(now + length * step))[0] < loss:
             length /= 2
             if length < np.finfo(np.float64).eps:  # limit of rounding
                 evaluate(now)
                 return
         now = now + length * step
-        loss, gradient, hessian = found
+        loss, gradient, hessian = evaluation

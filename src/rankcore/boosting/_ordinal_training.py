@@ -57,7 +57,7 @@ class OrdinalRoundLearner(RoundLearner):
         fitted.costs_ = self.costs()
 
     def begin(self, monitor: Monitor) -> None:
-        metrics = [metric for one in monitor.held_out for metric in one._metrics]
+        metrics = [metric for rows in monitor.held_out for metric in rows._metrics]
         self._watched |= any(metric not in OF_TABLES for metric in metrics)  # needs the ranks
         super().begin(monitor)
 

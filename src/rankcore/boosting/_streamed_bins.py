@@ -120,9 +120,9 @@ class ValueGroups:
     def _some(self, first: int, last: int) -> ValueGroups:
         """Return the groups of the columns first .. last - 1."""
         bounds = self.bounds[first : last + 1]
-        found = {name: getattr(self, name)[first:last] for name in self.OF_COLUMNS}
-        found |= {name: getattr(self, name)[bounds[0] : bounds[-1]] for name in self.OF_GROUPS}
-        return replace(self, bounds=bounds - bounds[0], **found)
+        arrays = {name: getattr(self, name)[first:last] for name in self.OF_COLUMNS}
+        arrays |= {name: getattr(self, name)[bounds[0] : bounds[-1]] for name in self.OF_GROUPS}
+        return replace(self, bounds=bounds - bounds[0], **arrays)
 
     @classmethod
     def _merged(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
@@ -130,11 +130,11 @@ class ValueGroups:
         columns = np.concatenate([_columns(part.bounds) for part in parts])
         groups = _concatenated(parts, cls.OF_GROUPS)
         order = np.lexsort((groups["low"], columns))
-        found = {name: array[order] for name, array in groups.items()}
+        arrays = {name: array[order] for name, array in groups.items()}
         for name in ("n_rows", "entries", "zeros", "missing", "bounds"):
-            found[name] = sum(getattr(part, name) for part in parts)
-        found["shifts"] = np.max([part.shifts for part in parts], axis=0)
-        return cls(**found)._coarsened()
+            arrays[name] = sum(getattr(part, name) for part in parts)
+        arrays["shifts"] = np.max([part.shifts for part in parts], axis=0)
+        return cls(**arrays)._coarsened()
 
     def _coarsened(self) -> ValueGroups:
         """Merge groups of the same leading bits; overwrites the arrays."""
@@ -148,8 +148,8 @@ class ValueGroups:
     def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
         """Concatenate the columns of all parts, which have the same rows."""
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
-        found = _concatenated(parts, cls.OF_COLUMNS + cls.OF_GROUPS)
-        return cls(parts[0].n_rows, bounds=np.concatenate([[0], np.cumsum(sizes)]), **found)
+        arrays = _concatenated(parts, cls.OF_COLUMNS + cls.OF_GROUPS)
+        return cls(parts[0].n_rows, bounds=np.concatenate([[0], np.cumsum(sizes)]), **arrays)
 
     def edges(self, max_bins: int, zero_missing: bool) -> BinEdges:
         """Find thresholds between groups, by the rule of fits in memory."""
@@ -190,7 +190,7 @@ def merge_parts(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
     for part in parts:
         held.append(part)
         # Parts are merged when they have as many groups as the total: each is sorted few times.
-        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 16):
+        if sum(group.low.size for group in held[1:]) > max(held[0].low.size, SORTED // 16):
             held = [ValueGroups.joined(held)]
     return ValueGroups.joined(held)
 
@@ -346,10 +346,10 @@ class DiskRows:
             first = 0
             for window in self.blocks.windows(self.n_features, None):
                 last = first + window.rows.n_rows
-                here = places[first:last]
-                found = np.flatnonzero(here >= 0)
-                found = found[np.argsort(here[found])]
-                yield window.rows, found, here[found]
+                part_places = places[first:last]
+                taken = np.flatnonzero(part_places >= 0)
+                taken = taken[np.argsort(part_places[taken])]
+                yield window.rows, taken, part_places[taken]
                 done, total = min(window.done, self.blocks.size), max(self.blocks.size, 1)
                 report(Progress(0, 0, done, total, float(last), "rows", "bytes"))
                 first = last

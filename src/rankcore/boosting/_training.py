@@ -61,12 +61,12 @@ class RoundLearner(Learner):
 
     def begin(self, monitor: Monitor) -> None:
         """Measure each round of a continued model that has not been measured."""
-        known = len(monitor.values)
+        n_measured = len(monitor.values)
         held_out: list[Any] = monitor.held_out
-        for one in held_out:
-            self._scores.append(self._model.first(known).score(one.rows))
+        for rows in held_out:
+            self._scores.append(self._model.first(n_measured).score(rows.rows))
         if held_out:
-            for member in range(known, len(self._model)):
+            for member in range(n_measured, len(self._model)):
                 self._add(member, held_out)
                 monitor.measure(self._outputs(member + 1))
 
@@ -95,8 +95,8 @@ class RoundLearner(Learner):
         return self._outputs(len(self._model))
 
     def _add(self, member: int, held_out: list[Any]) -> None:
-        for one, scores in zip(held_out, self._scores, strict=True):
-            self._model.add_member(member, one.rows, scores)
+        for rows, scores in zip(held_out, self._scores, strict=True):
+            self._model.add_member(member, rows.rows, scores)
 
     def parameters(self) -> int:
         """Implement `Learner.parameters`: the number of weak rankers."""

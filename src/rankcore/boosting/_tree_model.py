@@ -243,12 +243,12 @@ class TreeSum:
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> TreeSum:
         """Restore from the arrays of a model file; raise ValueError if they are invalid."""
-        found = read_fields({**arrays}, FIELDS)
-        n, n_trees = found["features"].size, found["offsets"].size - 1
+        fields = read_fields({**arrays}, FIELDS)
+        n, n_trees = fields["features"].size, fields["offsets"].size - 1
         if n_trees < 0:
             raise ValueError("the array offsets must not be empty")
-        found |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
-        packed = Packed(**{name: found[name] for name in Packed._fields})
+        fields |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
+        packed = Packed(**{name: fields[name] for name in Packed._fields})
         packed.trees(n_features, zero_missing)  # checks them
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
@@ -256,7 +256,7 @@ class TreeSum:
             raise ValueError("nodes of trees must have either a set or a finite threshold")
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
-            parts = {name: found[name][first:last] for name in OF_NODES}
+            parts = {name: fields[name][first:last] for name in OF_NODES}
             values, begins = packed.values[first + number :], sets[first : last + 1]
             parts |= {"values": values[: last - first + 1], "sets": begins - begins[0]}
             trees.append(Tree(**parts, words=packed.words[begins[0] : begins[-1]]))

@@ -180,12 +180,12 @@ class PairTrees(TreeRounds):
         assert self._first_total is not None
         self.done = not self._total > MIN_TOTAL * self._first_total
 
-    def _sums(self, found: list[Floats]) -> tuple[Floats, Floats, Floats]:
+    def _sums(self, parts: list[Floats]) -> tuple[Floats, Floats, Floats]:
         """Return gradients and hessians by leaf, gradients of all rows, and weights between."""
         if not self._by_label:
-            sums, gradients, between = found
+            sums, gradients, between = parts
             return sums, gradients, between
-        (won, lost), (all_won, all_lost) = found
+        (won, lost), (all_won, all_lost) = parts
         return np.array([won - lost, won + lost]), all_won - all_lost, np.outer(all_won, all_lost)
 
 

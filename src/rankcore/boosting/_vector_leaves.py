@@ -80,7 +80,7 @@ def sum_by_leaf(
     n, n_tasks = rows.table.shape[0], rows.table.shape[1] - 1
     if n_tasks > MOST_SHARED:
         return _sums_of_many_tasks(leaf_of, of_rows, n_leaves, rows, threads)
-    of_blocks: dict[int, LeafSums] = {}
+    sums_by_block: dict[int, LeafSums] = {}
 
     def add(start: int) -> None:
         block = LeafSums.zeros(n_leaves, n_tasks)
@@ -95,13 +95,13 @@ def sum_by_leaf(
             block.gradients,
             block.hessians,
         )
-        of_blocks[start] = block
+        sums_by_block[start] = block
 
     threads.for_each(add, range(0, n, BLOCK_ROWS))
-    gradients, lower = of_blocks[0].gradients, of_blocks[0].hessians
+    gradients, lower = sums_by_block[0].gradients, sums_by_block[0].hessians
     for start in range(BLOCK_ROWS, n, BLOCK_ROWS):
-        gradients += of_blocks[start].gradients
-        lower += of_blocks[start].hessians
+        gradients += sums_by_block[start].gradients
+        lower += sums_by_block[start].hessians
     return LeafSums(gradients, lower + np.tril(lower, -1).transpose(0, 2, 1))
 
 
@@ -130,10 +130,10 @@ def _sums_of_many_tasks(
         for start in range(bounds[leaf], bounds[leaf + 1], PRODUCT_ROWS):
             at = members[start : min(start + PRODUCT_ROWS, bounds[leaf + 1])]
             above = np.cumsum(table[at, :0:-1], axis=1)[:, ::-1]
-            of_row = np.ones(at.size) if weights is None else weights[at]
-            sums.gradients[leaf] += of_row @ ((rows.ranks[at, None] > tasks) - above)
+            row_weights = np.ones(at.size) if weights is None else weights[at]
+            sums.gradients[leaf] += row_weights @ ((rows.ranks[at, None] > tasks) - above)
             # The last digits of the sum of the probabilities may exceed 1.
-            curvature += (above * of_row[:, None]).T @ np.maximum(1.0 - above, 0.0)
+            curvature += (above * row_weights[:, None]).T @ np.maximum(1.0 - above, 0.0)
         curvature[:] = np.tril(curvature) + np.tril(curvature, -1).T
 
     threads.for_each(add, range(n_leaves))

@@ -41,36 +41,41 @@ class Categories:
 
     def names(self, X: Any) -> dict[int, str]:
         """Return the names of the columns of a matrix or frame, for error messages."""
-        known = names_of(X)
+        columns = names_of(X)
         return {
-            column: str(column) if known is None else repr(known[column]) for column in self.numbers
+            column: str(column) if columns is None else repr(columns[column])
+            for column in self.numbers
         }
 
     @classmethod
-    def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
+    def of(cls, X: Any, requested: Any, previous: Categories | None) -> Categories | None:
         """Find the categorical columns of training rows; None if there are none.
 
         ``given`` is the parameter ``categorical_features``. Codes of ``known`` categories, from
         the fit that ``warm_start`` continues, are kept; new categories follow.
         """
         frame = frame_of(X)
-        if given is None or (frame is None and isinstance(given, str) and given == "from_dtype"):
+        if requested is None or (
+            frame is None and isinstance(requested, str) and requested == "from_dtype"
+        ):
             return None
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:  # `as_rows` raises the error
             return None
-        numbers: list[int] = np.flatnonzero(_mask(given, shape[1], frame)).tolist()
+        numbers: list[int] = np.flatnonzero(_mask(requested, shape[1], frame)).tolist()
         if not numbers:
             return None
         labels = {}
         if frame is None:
             return cls(numbers, shape[1])
         for column in numbers:
-            found = _labels(frame, column)
-            if found is None:
+            labels_of_column = _labels(frame, column)
+            if labels_of_column is None:
                 continue
-            before = known.labels.get(column, []) if known is not None else []
-            labels[column] = before + [label for label in found if label not in set(before)]
+            before = previous.labels.get(column, []) if previous is not None else []
+            labels[column] = before + [
+                label for label in labels_of_column if label not in set(before)
+            ]
             if len(labels[column]) > MAX_CATEGORIES:
                 raise ValueError(
                     f"column {frame.names[column]!r} has {len(labels[column])} categories; at most "
@@ -111,12 +116,12 @@ class Categories:
     def restored(cls, facts: Mapping[str, Any], n_features: int) -> Self:
         """Restore from metadata of a model file; raise ValueError unless valid."""
         numbers = facts["columns"]
-        known = set(numbers)
+        distinct = set(numbers)
         labels = {int(column): list(values) for column, values in facts["labels"].items()}
-        whole = numbers == sorted(known) != [] and all(type(one) is int for one in numbers)
+        whole = numbers == sorted(distinct) != [] and all(type(number) is int for number in numbers)
         whole = whole and numbers[0] >= 0 and numbers[-1] < n_features
         for column, values in labels.items():
-            whole &= column in known and len(set(values)) == len(values)
+            whole &= column in distinct and len(set(values)) == len(values)
             whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
         if not whole:
             raise ValueError(
@@ -126,20 +131,21 @@ class Categories:
         return cls(numbers, n_features, labels)
 
 
-def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
+def _mask(requested: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
     """Return ``categorical_features`` as a mask."""
     mask = np.zeros(d, dtype=bool)
-    if isinstance(given, str):
-        if given != "from_dtype":
+    if isinstance(requested, str):
+        if requested != "from_dtype":
             raise ValueError(
                 "categorical_features must be None, 'from_dtype' or a list of columns; got "
-                f"{given!r}"
+                f"{requested!r}"
             )
         return mask if frame is None else np.array([frame.kind(j) == "category" for j in range(d)])
-    columns = np.asarray(given)
+    columns = np.asarray(requested)
     if columns.ndim != 1 or (columns.size and columns.dtype.kind not in "biuUO"):
         raise ValueError(
-            f"categorical_features must be a mask, numbers or names of columns; got {given!r:.60}"
+            "categorical_features must be a mask, numbers or names of columns; got "
+            f"{requested!r:.60}"
         )
     if columns.dtype.kind == "b":
         if columns.size != d:
@@ -169,18 +175,18 @@ def _labels(frame: Frame, column: int) -> list[Any] | None:
     """
     if frame.kind(column) == "number":
         return None
-    found = frame.categories(column)
-    if found is None:
+    labels = frame.categories(column)
+    if labels is None:
         try:
-            found = sorted(frame.distinct(column))
+            labels = sorted(frame.distinct(column))
         except TypeError:
-            found = [None]
-    found = [one.item() if isinstance(one, np.generic) else one for one in found]
-    if any(type(label) not in LABELS for label in found):
+            labels = [None]
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if any(type(label) not in LABELS for label in labels):
         raise ValueError(
             f"categories must be strings or numbers; column {frame.names[column]!r} has others"
         )
-    return found
+    return labels
 
 
 def _codes(frame: Frame, column: int, labels: list[Any]) -> NDArray[np.float32]:

@@ -374,45 +374,49 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> tuple[MemoryRows, Categories | None]:
         """Return the rows of a fit, and their categorical features."""
-        given = X
+        rows_of_fit = X
         if isinstance(X, RowBlocks):
             check_alone(y=y, sample_weight=sample_weight)
             X, y, _ = read_blocks(self, X)
             if isinstance(X, DiskRows):
-                return MemoryRows(given, X, y), None
+                return MemoryRows(rows_of_fit, X, y), None
         rows, categories = tree_rows(self, X)
-        return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
+        return MemoryRows(rows_of_fit, rows, y, sample_weight=sample_weight), categories
 
     def _begin(
         self, source: MemoryRows, categories: Categories | None, classes: ArrayLike | None
     ) -> tuple[Self, TrainingRows]:
         """Return a fitted copy, new or to continue, and the rows that it learns from."""
         window, rows = source.window, source.window.rows
-        ranks, known = first_ranks(
+        ranks, labels = first_ranks(
             window.labels, rows.n_rows, declared_labels(self, classes), type(self).__name__
         )
         weights = row_weights(
-            window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
+            window.sample_weight, self.class_weight, ranks, labels, all_rows=True, visits=False
         )
-        state = self._begin_state(rows.n_features, ranks, known, weights)
-        fitted = self._fitted_copy(source.given, rows.n_features, state, ranks_=known)
+        state = self._begin_state(rows.n_features, ranks, labels, weights)
+        fitted = self._fitted_copy(source.given, rows.n_features, state, ranks_=labels)
         fitted._categories = categories
         check_columns(self, fitted)
         return fitted, TrainingRows.of(rows, ranks, weights, state.model.form)
 
     def _begin_state(
-        self, n_features: int, ranks: NDArray[np.int32], known: NDArray[Any], weights: Floats | None
+        self,
+        n_features: int,
+        ranks: NDArray[np.int32],
+        labels: NDArray[Any],
+        weights: Floats | None,
     ) -> ModelState:
         """Return a state without rounds, or the state to continue."""
-        if known.size > MAX_RANKS:
-            raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
-        form = Form(int(known.size), self.tasks, self.link)
+        if labels.size > MAX_RANKS:
+            raise ValueError(f"y has {labels.size} classes; at most {MAX_RANKS} are supported")
+        form = Form(int(labels.size), self.tasks, self.link)
         zero_missing = self.missing == "zero"
         settings = {"zero_missing": zero_missing, "tasks": self.tasks, "link": self.link}
-        if continues(self) and not np.array_equal(self.ranks_, known):
+        if continues(self) and not np.array_equal(self.ranks_, labels):
             raise ValueError(
                 f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
-                f"continues; got {known.tolist()}: pass them as classes="
+                f"continues; got {labels.tolist()}: pass them as classes="
             )
 
         def new() -> OrdinalSum:
@@ -444,10 +448,10 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
             raise wrong_settings(self, settings)
         n = classes.size
         fields = {"costs": Field((n, n)), "conformal_scores": Field(("rows",))}
-        found = read_fields(arrays, {name: fields[name] for name in fields if name in arrays})
-        self.ranks_, self.costs_ = classes, found["costs"]
-        if "conformal_scores" in found:
-            self.conformal_scores_ = found["conformal_scores"]
+        checked = read_fields(arrays, {name: fields[name] for name in fields if name in arrays})
+        self.ranks_, self.costs_ = classes, checked["costs"]
+        if "conformal_scores" in checked:
+            self.conformal_scores_ = checked["conformal_scores"]
         return OrdinalSum.from_arrays(arrays, Form(n, tasks, link), n_features, zero_missing)
 
     def _fit_summary(self) -> dict[str, Any]:

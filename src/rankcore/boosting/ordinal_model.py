@@ -98,18 +98,20 @@ class OrdinalSum:
 
     def add(self, trees: list[Tree], biases: Floats) -> None:
         """Add a round."""
-        for one, tree in zip(self.sums, trees, strict=True):
-            one.add(tree)
+        for tree_sum, tree in zip(self.sums, trees, strict=True):
+            tree_sum.add(tree)
         self.biases.append(biases)
 
     def first(self, n: int) -> OrdinalSum:
         """Return a copy of the first n rounds."""
-        return OrdinalSum(self.form, [one.first(n) for one in self.sums], self.biases[: n + 1])
+        return OrdinalSum(
+            self.form, [tree_sum.first(n) for tree_sum in self.sums], self.biases[: n + 1]
+        )
 
     def together(self) -> TreeSum:
         """Return the trees of all scores, in the order of model files."""
         first = self.sums[0]
-        trees = [tree for one in self.sums for tree in one.trees]
+        trees = [tree for tree_sum in self.sums for tree in tree_sum.trees]
         return TreeSum(first.n_features, first.zero_missing, trees)
 
     def importances(self) -> Floats:
@@ -132,7 +134,7 @@ class OrdinalSum:
     def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
         """Add the trees of round i to the scores of rows."""
         first = self.sums[0]
-        trees = [one.trees[i] for one in self.sums]
+        trees = [tree_sum.trees[i] for tree_sum in self.sums]
         add_sums(rows, self._as_trees(TreeSum(first.n_features, first.zero_missing, trees)), scores)
 
     def _as_trees(self, whole: TreeSum) -> Trees:

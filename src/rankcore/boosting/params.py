@@ -135,36 +135,39 @@ def check_weak(model: PairParams) -> None:
         if not trees and getattr(model, name) is not None:
             raise ValueError(f"{name} requires trees; got stumps: set max_leaf_nodes or weak")
     for name, default in (OF_STUMPS if trees else OF_TREES).items():
-        found = getattr(model, name)
-        if found != default and trees:
-            raise ValueError(f"{name} is for stumps; got {name}={found!r} with trees")
-        if found != default:
+        value = getattr(model, name)
+        if value != default and trees:
+            raise ValueError(f"{name} is for stumps; got {name}={value!r} with trees")
+        if value != default:
             raise ValueError(
-                f"{name} is for trees; got {name}={found!r} with stumps: set max_leaf_nodes "
+                f"{name} is for trees; got {name}={value!r} with stumps: set max_leaf_nodes "
                 "or weak='tree'"
             )
 
 
 def monotone_signs(
-    given: Any, n_features: int, names: NDArray[Any] | None, categorical: NDArray[np.bool_] | None
+    constraints: Any,
+    n_features: int,
+    names: NDArray[Any] | None,
+    categorical: NDArray[np.bool_] | None,
 ) -> NDArray[np.int8] | None:
     """Return the monotone constraint of each column, 1, 0 or -1; None if there are none."""
-    if given is None:
+    if constraints is None:
         return None
-    if isinstance(given, dict):
+    if isinstance(constraints, dict):
         columns = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
         signs = np.zeros(n_features)
-        for name, sign in given.items():
+        for name, sign in constraints.items():
             if name not in columns:
                 raise ValueError(f"monotonic_cst names a column not in X: {name!r}")
             signs[columns[name]] = sign
     else:
-        signs = np.asarray(given)
+        signs = np.asarray(constraints)
     if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(
             f"monotonic_cst must be -1, 0 or 1 for each of {n_features} features, or a dict from "
-            f"names of features to these; got {given!r}"
+            f"names of features to these; got {constraints!r}"
         )
     if categorical is not None and signs[categorical].any():
-        raise ValueError(f"monotonic_cst must be 0 for categorical features; got {given!r}")
+        raise ValueError(f"monotonic_cst must be 0 for categorical features; got {constraints!r}")
     return signs.astype(np.int8) if signs.any() else None

@@ -111,29 +111,29 @@ class WorkerTrees:
         """
         if self._totals is None or self._ratio is None:
             self._totals, values = self._begin(values, None, None, number).totals, None
-        found = self._begin(values, self._totals, self._units, number)
-        if self._units is not None and not self._fits(found):
-            self._totals, self._units = found.totals, None
-            found = self._begin(None, self._totals, None, number)
-        if not 0 < found.hessian < inf:
+        begun = self._begin(values, self._totals, self._units, number)
+        if self._units is not None and not self._fits(begun):
+            self._totals, self._units = begun.totals, None
+            begun = self._begin(None, self._totals, None, number)
+        if not 0 < begun.hessian < inf:
             self._root = Leaf(0, 0, 0, Units(1.0, 1.0))
-            return found.totals
+            return begun.totals
         if self._units is None:
-            self._units = self._units_of(found)
-            found = self._begin(None, self._totals, self._units, number)
+            self._units = self._units_of(begun)
+            begun = self._begin(None, self._totals, self._units, number)
         # Of the normalised sums to those by the latest totals, which are those of the next tree.
-        self._normaliser = 1.0 if self._ratio is None else self._ratio(found.totals, self._totals)
+        self._normaliser = 1.0 if self._ratio is None else self._ratio(begun.totals, self._totals)
         scale, power = self._units
         units = Units(scale * self._normaliser, power)
-        scale, power = self._units_of(found)
+        scale, power = self._units_of(begun)
         self._units = Units(scale * self._normaliser / HEADROOM, power)
-        self._totals = found.totals
-        root = Leaf(0, found.n_rows, found.packed, units, self.draws.features(number))
+        self._totals = begun.totals
+        root = Leaf(0, begun.n_rows, begun.packed, units, self.draws.features(number))
         self._failed = set[int]()  # nodes whose split left a child too few rows
         self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
-        self._histograms = {0: self._filled(found.histogram, found.packed)}
+        self._histograms = {0: self._filled(begun.histogram, begun.packed)}
         self._root = root
-        return found.totals
+        return begun.totals
 
     def grow(self) -> GrownTree:
         if self._root.may_split(self.growth):
@@ -146,8 +146,8 @@ class WorkerTrees:
         If the tree is likely to end with these, the sums of its leaves are part of the exchange.
         """
         likely = tree.likely_splits(room)
-        ahead = [one for _, one in likely if one.children is None]
-        orders = [self._order(one, search=room > 1) for one in ahead]
+        ahead = [leaf_ahead for _, leaf_ahead in likely if leaf_ahead.children is None]
+        orders = [self._order(leaf_ahead, search=room > 1) for leaf_ahead in ahead]
         n_searched = sum(order.summed >= 0 for order in orders)
         if n_searched > BATCH_SIZE:
             orders = orders[:BATCH_SIZE]
@@ -187,15 +187,15 @@ class WorkerTrees:
 
     def _expand(self, orders: Sequence[Order], leaves: list[int]) -> list[tuple[Answer, ...]]:
         """Return the answers of all workers to each order, and keep the sums of leaves."""
-        found = self.workers.call("expand", orders, leaves)
+        results = self.workers.call("expand", orders, leaves)
         if leaves:
-            sums = zip(*(sums for _, sums in found), strict=True)
+            sums = zip(*(sums for _, sums in results), strict=True)
             self._sums = leaves, [np.sum(some, axis=0) for some in sums]
-        return list(zip(*(answers for answers, _ in found), strict=True))
+        return list(zip(*(answers for answers, _ in results), strict=True))
 
     def _take(self, leaf: Leaf, order: Order, answer: Sequence[Answer]) -> None:
         """Set the children of a leaf by the answers of all workers."""
-        growth, n_left = self.growth, sum(one.n_left for one in answer)
+        growth, n_left = self.growth, sum(part.n_left for part in answer)
         if min(n_left, leaf.n_rows - n_left) < growth.min_samples_leaf:
             leaf.children = ()
             self._failed.add(leaf.node)
@@ -205,7 +205,7 @@ class WorkerTrees:
         if order.summed < 0:
             return
         smaller = children[order.summed]
-        histogram = self._filled(added([one.histogram for one in answer]), smaller.packed)
+        histogram = self._filled(added([part.histogram for part in answer]), smaller.packed)
         both = [histogram, parent - histogram]
         for side, child in enumerate(children):
             self._histograms[child.node] = both[side != order.summed]
@@ -222,25 +222,25 @@ class WorkerTrees:
         nodes = [leaf.node for leaf in leaves]
         if nodes != self._sums[0]:
             self._expand([], nodes)
-        return [one / self._normaliser for one in self._sums[1]]
+        return [sums / self._normaliser for sums in self._sums[1]]
 
     def evaluate(self, values: Floats | None, biases: Floats) -> tuple[Floats, ...]:
-        found = zip(*self.workers.call("evaluate", values, biases), strict=True)
-        return tuple(np.sum(one, axis=0) for one in found)
+        parts = zip(*self.workers.call("evaluate", values, biases), strict=True)
+        return tuple(np.sum(part, axis=0) for part in parts)
 
     def score_range(self) -> Floats:
-        return np.concatenate([np.ravel(one) for one in self.workers.call("score_range")])
+        return np.concatenate([np.ravel(scores) for scores in self.workers.call("score_range")])
 
     def begin_stump(
         self, stump: Stump | None, alpha: float, totals: Floats | None
     ) -> tuple[Floats, Floats]:
         """Return the totals, and the gradients by bin, of `BinnedRows.begin_stump`."""
-        found = self.workers.call("begin_stump", stump, alpha, totals)
-        totals = np.sum([one.totals for one in found], axis=0)
-        sums = added([one.histogram for one in found])
+        parts = self.workers.call("begin_stump", stump, alpha, totals)
+        totals = np.sum([part.totals for part in parts], axis=0)
+        sums = added([part.histogram for part in parts])
         if not sums.size:
             return totals, np.empty(0)
-        sums = self._filled(sums, sum(one.packed for one in found) & BITS_64)
+        sums = self._filled(sums, sum(part.packed for part in parts) & BITS_64)
         return totals, np.ldexp(sums.view(np.int64).astype(np.float64), -STUMP_BITS)
 
     def by_column(self, sums: Floats) -> Floats:
@@ -257,32 +257,32 @@ class WorkerTrees:
         self, values: Floats | None, totals: Floats | None, units: Units | None, number: int
     ) -> Begun:
         """Return the sums of `BinnedRows.begin` of all workers: one exchange."""
-        found = self.workers.call("begin", values, totals, units, number)
+        parts = self.workers.call("begin", values, totals, units, number)
         return Begun(
-            np.sum([one.totals for one in found], axis=0),
-            sum(one.hessian for one in found),
-            sum(one.magnitude for one in found),
-            sum(one.n_rows for one in found),
-            sum(one.packed for one in found) & BITS_64,
-            added([one.histogram for one in found]),
+            np.sum([part.totals for part in parts], axis=0),
+            sum(part.hessian for part in parts),
+            sum(part.magnitude for part in parts),
+            sum(part.n_rows for part in parts),
+            sum(part.packed for part in parts) & BITS_64,
+            added([part.histogram for part in parts]),
         )
 
-    def _units_of(self, found: Begun) -> Units:
+    def _units_of(self, begun: Begun) -> Units:
         """Return the units of `rankcore._ext.histograms.quantise` for sums over all rows."""
-        scale, power = (self._limit - 1 - 2 * found.n_rows) / found.hessian, 1.0
-        if not self.growth.bounded and found.magnitude > 0:
-            room = (2.0**31 - 1 - found.n_rows) / (found.magnitude * scale)
+        scale, power = (self._limit - 1 - 2 * begun.n_rows) / begun.hessian, 1.0
+        if not self.growth.bounded and begun.magnitude > 0:
+            room = (2.0**31 - 1 - begun.n_rows) / (begun.magnitude * scale)
             power = ldexp(1.0, frexp(room)[1] - 1)
         return Units(scale, power)
 
-    def _fits(self, found: Begun) -> bool:
+    def _fits(self, begun: Begun) -> bool:
         """Return whether packed sums are neither too large for their type nor too coarse."""
         assert self._units is not None
         scale, power = self._units
-        rounding, hessian = 2.0 * found.n_rows, found.hessian * scale
+        rounding, hessian = 2.0 * begun.n_rows, begun.hessian * scale
         if not self._limit / SHRINKAGE <= hessian <= self._limit - rounding:
             return False
-        return self.growth.bounded or found.magnitude * scale * power <= 2.0**31 - rounding
+        return self.growth.bounded or begun.magnitude * scale * power <= 2.0**31 - rounding
 
     @property
     def _limit(self) -> float:
@@ -358,25 +358,25 @@ class WorkerStumps(StumpRounds):
         total = present.sum(axis=1, keepdims=True)
         with_missing = above - np.where(np.abs(total) < EDGE_MARGIN, 0.0, total)
         bin = np.arange(present.shape[1])[::-1]
-        known = bin < edges.n_bins[:, np.newaxis]
-        found = np.stack(
+        exists = bin < edges.n_bins[:, np.newaxis]
+        edges_by_side = np.stack(
             [
-                np.where(known & has_missing & (bin > 0), with_missing, 0.0),
-                np.where(known & (has_missing | (bin > 0)), above, 0.0),
+                np.where(exists & has_missing & (bin > 0), with_missing, 0.0),
+                np.where(exists & (has_missing | (bin > 0)), above, 0.0),
             ],
             axis=2,
         ).reshape(len(sums), -1)
-        at = int(np.abs(found).argmax())
-        edge = float(found.flat[at])
-        feature, place = divmod(at, found.shape[1])
+        at = int(np.abs(edges_by_side).argmax())
+        edge = float(edges_by_side.flat[at])
+        feature, place = divmod(at, edges_by_side.shape[1])
         return Stump(feature, int(bin[place // 2]) if edge else -1, 1 - place % 2, edge)
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        found = np.sum(self.rows.workers.call("measure", stump), axis=0)
+        weights = np.sum(self.rows.workers.call("measure", stump), axis=0)
         if self._by_label:
-            silent_won, silent_lost, won, lost = found
-            found = np.array([won * silent_lost, silent_won * lost, won * lost])
-        rightly, wrongly, both = (found / weight_of(self._totals, self._by_label)).tolist()
+            silent_won, silent_lost, won, lost = weights
+            weights = np.array([won * silent_lost, silent_won * lost, won * lost])
+        rightly, wrongly, both = (weights / weight_of(self._totals, self._by_label)).tolist()
         return rightly, wrongly, both
 
     def advance(self, stump: Stump, alpha: float) -> float:
@@ -421,14 +421,14 @@ def pair_rounds(
         return float(new[1] / used[1]) if used[1] > 0 else 1.0
 
     n_docs, n_pairs, n_won, n_lost = sizes
-    of_totals, draws = None if by_label else ratio, Draws(fitted, edges.n_bins.size)
+    ratio_of_totals, draws = None if by_label else ratio, Draws(fitted, edges.n_bins.size)
     model = fitted._state.model
     if not grows_trees(fitted):
         step = Step.of(fitted, n_won * n_lost if by_label else n_pairs)
-        rows = WorkerTrees(edges, GrowthParams(2), draws, of_totals)
+        rows = WorkerTrees(edges, GrowthParams(2), draws, ratio_of_totals)
         return WorkerStumps(step, by_label, model, rows)
     growth = pair_growth(fitted, n_docs, split_constraints(fitted, None).signs)
-    return PairTrees(fitted, by_label, model, WorkerTrees(edges, growth, draws, of_totals))
+    return PairTrees(fitted, by_label, model, WorkerTrees(edges, growth, draws, ratio_of_totals))
 
 
 def occurring_ranks(fitted: Any, ranks: NDArray[np.int32]) -> OccurringRanks:

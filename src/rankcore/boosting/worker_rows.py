@@ -98,16 +98,20 @@ class BinnedRows:
         self._slices = [slice(a, b) for a, b in pairwise(ends.tolist())]
         n, rows = int(ends[-1]), [as_rows(part.X, nan=True) for part in parts]
         self._all = np.arange(n, dtype=np.int32)
-        given = [
-            (one, part.taken, self._all[at])
-            for one, part, at in zip(rows, parts, self._slices, strict=True)
+        groups = [
+            (part_rows, part.taken, self._all[at])
+            for part_rows, part, at in zip(rows, parts, self._slices, strict=True)
         ]
-        counts = [ValueGroups.count(one, part.taken) for one, part in zip(rows, parts, strict=True)]
+        counts = [
+            ValueGroups.count(part_rows, part.taken)
+            for part_rows, part in zip(rows, parts, strict=True)
+        ]
         sparse = rows[0].columns is not None
-        self._bins = StreamedBins(given, n, np.sum(counts, axis=0) if sparse else None, edges)
+        self._bins = StreamedBins(groups, n, np.sum(counts, axis=0) if sparse else None, edges)
         self._threads = Threads(n_threads)
         self._objectives: list[Any] = [
-            self._objective(model, one, part) for one, part in zip(rows, parts, strict=True)
+            self._objective(model, part_rows, part)
+            for part_rows, part in zip(rows, parts, strict=True)
         ]
         self._bounded, self._draws = growth.bounded, draws
         self._numbers = [part.number for part in parts]
@@ -143,15 +147,15 @@ class BinnedRows:
         Without ``totals`` and ``units``, only return the totals. ``number`` is that of the tree.
         """
         self._add(values)
-        found = np.sum([one.totals() for one in self._objectives], axis=0)
+        totals_of_parts = np.sum([objective.totals() for objective in self._objectives], axis=0)
         if totals is None:
-            return Begun(found)
+            return Begun(totals_of_parts)
         self._differentiate(totals, number)
         self._drawn = self._draw(number)
         taken = slice(None) if self._drawn is None else self._drawn
         self._rows = self._all[taken].copy()
         begun = Begun(
-            totals=found,
+            totals=totals_of_parts,
             hessian=float(self._hessians[taken].sum()),
             magnitude=float(np.abs(self._gradients[taken]).sum()),
             n_rows=self._rows.size,
@@ -177,7 +181,7 @@ class BinnedRows:
         If ``leaves`` has the nodes of all leaves, these are labelled, and the sums by leaf of the
         objectives are returned, too.
         """
-        found = []
+        answers = []
         for order in orders:
             rows, others = self._nodes[order.node]
             if order.again:  # the last partition left too few rows on one side
@@ -205,8 +209,8 @@ class BinnedRows:
             if order.summed >= 0:
                 drawn, _ = self._nodes[order.children[order.summed]]
                 summed = self._histogram(self._rows[drawn], self._packed)
-            found.append(Answer(n_left, summed))
-        return found, self._leaf_sums(leaves) if leaves else []
+            answers.append(Answer(n_left, summed))
+        return answers, self._leaf_sums(leaves) if leaves else []
 
     def count(self, node: int) -> Histogram:
         """Return the number of rows of a node in each bin of each feature."""
@@ -219,57 +223,57 @@ class BinnedRows:
             rows, others = self._nodes[node]
             partition.label_rows(self._rows[rows], leaf, leaf_of)
             partition.label_rows(self._others[others], leaf, leaf_of)
-        found = [
-            one.sum_by_leaf(
+        sums = [
+            objective.sum_by_leaf(
                 leaf_of[at],
                 len(nodes),
                 None if self._drawn is None else self._drawn[at].view(np.uint8),
             )
-            for one, at in zip(self._objectives, self._slices, strict=True)
+            for objective, at in zip(self._objectives, self._slices, strict=True)
         ]
-        return [np.sum(some, axis=0) for some in zip(*found, strict=True)]
+        return [np.sum(some, axis=0) for some in zip(*sums, strict=True)]
 
     def evaluate(self, values: Floats | None, biases: Floats) -> list[Floats]:
         """Add the values of leaves, and return the sums of ``evaluate`` of the objectives."""
         self._add(values)
-        found = [one.evaluate(biases) for one in self._objectives]
-        return [np.sum(some, axis=0) for some in zip(*found, strict=True)]
+        evaluations = [objective.evaluate(biases) for objective in self._objectives]
+        return [np.sum(some, axis=0) for some in zip(*evaluations, strict=True)]
 
     def score_range(self) -> list[tuple[float, float]]:
         """Return the minimum and maximum scores of each part."""
-        return [one.score_range() for one in self._objectives]
+        return [objective.score_range() for objective in self._objectives]
 
     def _add(self, values: Floats | None) -> None:
         if values is not None:
-            for one, at in zip(self._objectives, self._slices, strict=True):
-                one.add(self._leaf_of[at], values)
+            for objective, at in zip(self._objectives, self._slices, strict=True):
+                objective.add(self._leaf_of[at], values)
 
     def _differentiate(self, totals: Floats, number: int) -> None:
         """Write the derivatives of all rows."""
         draw = self._draws.seed, number
-        for one, at in zip(self._objectives, self._slices, strict=True):
-            self._gradients[at], self._hessians[at] = one.derivatives(totals, draw)
+        for objective, at in zip(self._objectives, self._slices, strict=True):
+            self._gradients[at], self._hessians[at] = objective.derivatives(totals, draw)
 
     def _draw(self, number: int) -> NDArray[np.bool_] | None:
         """Return the mask of the rows that are drawn for a tree; None: all."""
         parts = zip(self._objectives, self._slices, self._numbers, strict=True)
-        found = [
-            self._draws.rows(number, at.stop - at.start, one.query_of, part)
-            for one, at, part in parts
+        masks = [
+            self._draws.rows(number, at.stop - at.start, objective.query_of, part)
+            for objective, at, part in parts
         ]
-        drawn = [mask for mask in found if mask is not None]
+        drawn = [mask for mask in masks if mask is not None]
         return np.concatenate(drawn) if drawn else None
 
     def _histogram(self, rows: NDArray[np.int32], packed: Histogram) -> Histogram:
         """Return the histogram of some rows: all bins of each feature, and the missing."""
 
         def build(features: Features) -> Histogram:
-            found = np.empty(features.n_sums, dtype=np.uint64)
+            histogram = np.empty(features.n_sums, dtype=np.uint64)
             features.block.begin_tree(packed, self._node_of, 0.0, 1.0)
-            features.block.sum_rows(rows, found, None)
+            features.block.sum_rows(rows, histogram, None)
             if self._bins.n_entries is not None:
-                return found
-            codes = found.reshape(-1, histogram_layout.CODES)
+                return histogram
+            codes = histogram.reshape(-1, histogram_layout.CODES)
             sizes = self._bins.n_bins[features.numbers] + 1
             return np.concatenate([codes[j, :size] for j, size in enumerate(sizes.tolist())])
 
@@ -281,23 +285,27 @@ class BinnedRows:
         """Add a stump, if any, to the scores; return the gradients by bin for given totals."""
         if stump is not None:
             self._mark(stump)
-            for one, at in zip(self._objectives, self._slices, strict=True):
-                one.add(self._fires[at].astype(np.int32), np.array([0.0, alpha]))
-        found = np.sum([one.totals() for one in self._objectives], axis=0)
+            for objective, at in zip(self._objectives, self._slices, strict=True):
+                objective.add(self._fires[at].astype(np.int32), np.array([0.0, alpha]))
+        totals_of_parts = np.sum([objective.totals() for objective in self._objectives], axis=0)
         if totals is None:
-            return Begun(found)
+            return Begun(totals_of_parts)
         self._differentiate(totals, 0)
         words = np.rint(np.ldexp(self._gradients, STUMP_BITS)).astype(np.int64)
         self._packed[:] = words.view(np.uint64)
         packed = int(self._packed.sum())
-        return Begun(found, packed=packed, histogram=self._histogram(self._all, self._packed))
+        return Begun(
+            totals_of_parts, packed=packed, histogram=self._histogram(self._all, self._packed)
+        )
 
     def measure(self, stump: Stump) -> Floats:
         """Return the sums of ``measure`` of the objectives, of the rows where a stump fires."""
         self._mark(stump)
         parts = zip(self._objectives, self._slices, strict=True)
-        found: Floats = np.sum([one.measure(self._fires[at]) for one, at in parts], axis=0)
-        return found
+        weights: Floats = np.sum(
+            [objective.measure(self._fires[at]) for objective, at in parts], axis=0
+        )
+        return weights
 
     def _mark(self, stump: Stump) -> None:
         stumps.mark(self._bins.columns, stump.feature, stump.bin, stump.fires_missing, self._fires)
@@ -322,12 +330,12 @@ def pair_part(
     ``by_label``: rows are of labels 0 and 1, and have no queries. ``kind`` is the ``pair_weight``.
     """
     if by_label:
-        of_rows = np.ones(labels.size) if weights is None else weights / mean
+        relative_weights = np.ones(labels.size) if weights is None else weights / mean
         docs = np.argsort(-labels, kind="stable")
-        docs = docs[of_rows[docs] > 0]
+        docs = docs[relative_weights[docs] > 0]
         n_won = int(labels[docs].sum())
         sizes = docs.size, 0, n_won, docs.size - n_won
-        return Part(rows, docs, partial(LabelPairs, n_won, of_rows[docs]), sizes)
+        return Part(rows, docs, partial(LabelPairs, n_won, relative_weights[docs]), sizes)
     queries = group_rows(qid, labels.size)
     pairing = pair_by_label(labels, queries, weights, False, balanced, mean)
     sizes = pairing.docs.size, int(pairing.n_pairs.sum()), 0, 0
@@ -357,7 +365,7 @@ def value_groups(part: Part) -> ValueGroups:
 def bin_edges(groups: Iterable[ValueGroups], params: Any) -> BinEdges:
     """Return the thresholds of bins, from the groups of values of all parts, few at a time."""
     total: ValueGroups | None = None
-    for one in groups:
-        total = one if total is None else ValueGroups.joined([total, one])
+    for group in groups:
+        total = group if total is None else ValueGroups.joined([total, group])
     assert total is not None
     return total.edges(int(params.max_bins), params.missing == "zero")

@@ -148,9 +148,11 @@ def margin_curve(
         raise ValueError(f"balance must be 'query' or None; got {balance!r}")
     pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)
     check_useful(pairing, scores.size)
-    of_docs = scores[pairing.docs]
+    doc_scores = scores[pairing.docs]
     grid = (
-        _grid(of_docs, pairing.bounds) if rhos is None else np.unique(np.asarray(rhos, np.float64))
+        _grid(doc_scores, pairing.bounds)
+        if rhos is None
+        else np.unique(np.asarray(rhos, np.float64))
     )
     if not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
         raise ValueError(f"rhos must list finite numbers above 0; got {rhos!r}")
@@ -160,7 +162,7 @@ def margin_curve(
 
         def first(margin: float) -> tuple[float, float]:
             terms = Terms(np.array([margin]), np.array([1.0]))
-            at = losses.evaluate(terms, scores=of_docs)
+            at = losses.evaluate(terms, scores=doc_scores)
             # Each pair with d < margin adds 2 to the curvature of both documents.
             return float(at.sums[0, 0]), float(at.curvatures.sum()) / 4.0
 

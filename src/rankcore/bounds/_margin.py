@@ -144,8 +144,8 @@ def kernel_margin_bound(
     """
     check_numbers(zero=True, radius=radius, norm=norm)
     _check(rho, m, delta, uniform)
-    one = radius * norm / sqrt(m)
-    return rademacher_margin_bound(loss, one, one, rho, m, delta, uniform=uniform)
+    complexity = radius * norm / sqrt(m)
+    return rademacher_margin_bound(loss, complexity, complexity, rho, m, delta, uniform=uniform)
 
 
 def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0.05) -> float:

@@ -119,10 +119,10 @@ def open_log(
             f"{path}: logs are read several times, which a pipe does not allow: write it to a file"
         )
     names = {}
-    for one in columns or []:
-        name, sign, column = one.partition("=")
+    for item in columns or []:
+        name, sign, column = item.partition("=")
         if not sign or not column:
-            raise ValueError(f"--column must be NAME=COLUMN; got {one!r}")
+            raise ValueError(f"--column must be NAME=COLUMN; got {item!r}")
         names[name] = column
     return Impressions(open_clicks(path, columns=names, on_error=dropping), bar)
 
@@ -135,7 +135,7 @@ def read_table(
     from rankcore.datasets.table_files import TableFile, floats
 
     table = TableFile(path, {name: name for name in kinds}, {*kinds} - {*optional})
-    found: dict[str, list[Any]] = {}
+    columns_by_name: dict[str, list[Any]] = {}
     places: list[str] = []
     kinds_of_ids: dict[str, type | None] = {}
     for columns, lines in table:
@@ -146,11 +146,11 @@ def read_table(
                 values = map(str, values)
             else:
                 values = floats(values, name, where)
-            found.setdefault(name, []).extend(values)
+            columns_by_name.setdefault(name, []).extend(values)
         places += map(where, range(lines.size))
     if not places:
         raise ValueError(f"{path} has no rows below its header")
-    return found, places
+    return columns_by_name, places
 
 
 def read_ranking(path: Path) -> Run:
@@ -176,15 +176,15 @@ def read_ranking(path: Path) -> Run:
     for at, pair in enumerate(zip(table["query"], table["document"], strict=True)):
         if first.setdefault(pair, at) != at:
             raise ValueError(
-                f"{places[at]}: document {pair[1]!r} of query {pair[0]!r} is in the ranking "
-                f"already, in {places[first[pair]]}"
+                f"{places[at]}: document {pair[1]!r} of query {pair[0]!r} occurs twice, first in "
+                f"{places[first[pair]]}: remove one of them"
             )
     return Run(np.array(table["query"]), np.array(table["document"]), score)
 
 
 def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as dicts."""
-    for row in zip(*(one.tolist() for one in columns.values()), strict=True):
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 
 

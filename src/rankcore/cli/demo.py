@@ -106,7 +106,7 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, measure: An
     from rankcore.ranking.base import Ranker
 
     one_query = {"learner__qid": np.zeros(len(ranks))} if isinstance(estimator, Ranker) else {}
-    found = cross_validate(
+    results = cross_validate(
         Pipeline([("scaler", StandardScaler()), ("learner", estimator)]),
         X,
         ranks,
@@ -117,13 +117,13 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, measure: An
     )
     folds = {
         name.removeprefix("test_"): values
-        for name, values in found.items()
+        for name, values in results.items()
         if name.startswith("test_")
     }
     return Measured(
         means={name: float(np.mean(values)) for name, values in folds.items()},
         spreads={name: float(np.std(values, ddof=1)) for name, values in folds.items()},
-        fit_seconds=float(np.mean(found["fit_time"])),
+        fit_seconds=float(np.mean(results["fit_time"])),
     )
 
 
@@ -161,23 +161,23 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
         return {"pairs_right": pairs_right(ranks, scores)}
 
     def row(name: str, estimator: Any) -> Row:
-        found = cross_validate(X, ranks, estimator, measure_ranks)
+        measures = cross_validate(X, ranks, estimator, measure_ranks)
         return Row(
             method=name,
-            rank_loss=found.means["rank_loss"],
-            spread=found.spreads["rank_loss"],
-            accuracy=found.means["accuracy"],
-            within_1=found.means["within_1_rank"],
-            fit_seconds=found.fit_seconds,
+            rank_loss=measures.means["rank_loss"],
+            spread=measures.spreads["rank_loss"],
+            accuracy=measures.means["accuracy"],
+            within_1=measures.means["within_1_rank"],
+            fit_seconds=measures.fit_seconds,
         )
 
     def ranking(name: str, estimator: Any) -> Ranking:
-        found = cross_validate(X, ranks, estimator, measure_order)
+        measures = cross_validate(X, ranks, estimator, measure_order)
         return Ranking(
             method=name,
-            pairs_right=found.means["pairs_right"],
-            spread=found.spreads["pairs_right"],
-            fit_seconds=found.fit_seconds,
+            pairs_right=measures.means["pairs_right"],
+            spread=measures.spreads["pairs_right"],
+            fit_seconds=measures.fit_seconds,
         )
 
     X, ranks = load_ranked_diabetes()
@@ -221,8 +221,12 @@ def show(result: Result, console: Console) -> None:
     console.print(Table(["", "rank loss", "accuracy", "within 1", "fit, ms"], shown, "").rich())
     console.print("Ranking, with the patients of a fold as one query:")
     orders = [
-        (one.method, f"{one.pairs_right:.3f} ± {one.spread:.3f}", f"{1000 * one.fit_seconds:.2f}")
-        for one in result.rankings
+        (
+            ranking.method,
+            f"{ranking.pairs_right:.3f} ± {ranking.spread:.3f}",
+            f"{1000 * ranking.fit_seconds:.2f}",
+        )
+        for ranking in result.rankings
     ]
     console.print(Table(["", "pairs right", "fit, ms"], orders, "").rich())
     try:
@@ -293,7 +297,7 @@ def _distinct(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Merge equal curves, with both names: averaging changes only the predictions."""
     distinct: dict[str, np.ndarray] = {}
     for name, curve in curves.items():
-        same = [label for label, known in distinct.items() if np.array_equal(known, curve)]
+        same = [label for label, other in distinct.items() if np.array_equal(other, curve)]
         label = ", ".join([*same, name])
         for old in same:
             del distinct[old]

@@ -62,9 +62,9 @@ class Choice:
     @cached_property
     def _parsed(self) -> tuple[str | None, dict[str, Any]]:
         """The name of a learner or None, and parameters: ``--set`` overrides the file."""
-        found = {} if self.params is None else _read_toml(self.params)
-        name = self.model or found.pop("model", None)
-        return name, {**found, **dict(map(_parse_setting, self.set_ or []))}
+        parsed = {} if self.params is None else _read_toml(self.params)
+        name = self.model or parsed.pop("model", None)
+        return name, {**parsed, **dict(map(_parse_setting, self.set_ or []))}
 
     def check(self, own: bool = False) -> None:
         """Raise ValueError for invalid settings, before files are read.
@@ -95,22 +95,24 @@ class Choice:
         """Make an estimator that a model file supports, with those of ``more`` that it has."""
         from rankcore.io.parameters import check_params
 
-        known = learner.accepts()
-        params: dict[str, Any] = {name: value for name, value in more.items() if name in known}
-        if "random_state" in known:
+        accepted = learner.accepts()
+        params: dict[str, Any] = {name: value for name, value in more.items() if name in accepted}
+        if "random_state" in accepted:
             params["random_state"] = self.seed
         if self.epochs is not None:
-            params["max_iter" if "max_iter" in known else "n_estimators"] = self.epochs
+            params["max_iter" if "max_iter" in accepted else "n_estimators"] = self.epochs
         if self.shuffle is not None:
-            if "shuffle" not in known:
+            if "shuffle" not in accepted:
                 raise ValueError(
                     f"--shuffle does not apply to {learner.name}, which learns from all examples "
                     "in each round"
                 )
             params["shuffle"] = self.shuffle
         if self.classes is not None:
-            if "classes" not in known:
-                raise ValueError(f"--classes is not for {learner.name}, which finds its labels")
+            if "classes" not in accepted:
+                raise ValueError(
+                    f"--classes does not apply to {learner.name}, which finds its labels"
+                )
             params["classes"] = listed_labels(self.classes)
         params |= self.settings
         try:
@@ -125,15 +127,15 @@ class Choice:
 def _read_toml(path: Path) -> dict[str, Any]:
     with open(path, "rb") as stream:
         try:
-            found = tomllib.load(stream)
+            content = tomllib.load(stream)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a TOML file: {error}") from error
-    for name, value in found.items():
+    for name, value in content.items():
         if isinstance(value, dict) and name not in ("class_weight", "monotonic_cst"):
             raise ValueError(f"{path} has a table [{name}]; write NAME = VALUE, without tables")
-    if not isinstance(found.get("model", ""), str):
-        raise ValueError(f"{path}: model must be a name; got {found['model']!r}")
-    return found
+    if not isinstance(content.get("model", ""), str):
+        raise ValueError(f"{path}: model must be a name; got {content['model']!r}")
+    return content
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -149,12 +151,12 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 def list_of_learners() -> str:
     """Write a table of the learners for the end of a help page."""
     lines = ["Learners (--model):"]
-    for title, of_queries in (("ordered labels", False), ("documents of queries", True)):
+    for title, ranks_queries in (("ordered labels", False), ("documents of queries", True)):
         lines += ["", f"  {title}"]
         lines += [
-            f"    {one.name:<20} {one.summary}"
-            for one in EVERY_LEARNER
-            if one.ranks_queries is of_queries
+            f"    {learner.name:<20} {learner.summary}"
+            for learner in EVERY_LEARNER
+            if learner.ranks_queries is ranks_queries
         ]
     return "\n".join(["\b", *lines])
 
@@ -173,9 +175,9 @@ def fit(
     if rows.weights is not None:
         more["sample_weight"] = rows.weights
     if held_out:
-        more["eval_set"] = [(one.X, one.y) for one in held_out]
+        more["eval_set"] = [(rows.X, rows.y) for rows in held_out]
         if learner.ranks_queries:
-            more["eval_qid"] = [one.qid for one in held_out]
+            more["eval_qid"] = [rows.qid for rows in held_out]
     if callbacks:
         more["callbacks"] = callbacks
     try:

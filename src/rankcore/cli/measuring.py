@@ -20,11 +20,11 @@ from rankcore.model_selection import QueryKFold
 Part = tuple[np.ndarray, np.ndarray]
 
 
-def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
+def split(rows: Rows, by_query: bool, folds: int, seed: int) -> list[Part]:
     """Split into training and held-out rows; queries stay whole, labels are stratified."""
     y = rows.y
     X = np.zeros((y.size, 1))
-    if of_queries:
+    if by_query:
         return list(QueryKFold(folds, shuffle=True, random_state=seed).split(X, y, qid=rows.qid))
     if y.size < folds:
         raise ValueError(f"--folds {folds} requires as many rows; got {y.size}")

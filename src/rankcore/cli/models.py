@@ -32,10 +32,10 @@ class Model:
     @property
     def categories(self) -> dict[str, list[Any]] | None:
         """Categories by the name of their feature; None if there are none."""
-        known = getattr(_inner(self.learned)[1], "_categories", None)
-        if known is None or self.names is None or not known.labels:
+        encoder = getattr(_inner(self.learned)[1], "_categories", None)
+        if encoder is None or self.names is None or not encoder.labels:
             return None
-        return {self.names[j]: known.labels[j] for j in sorted(known.labels)}
+        return {self.names[j]: encoder.labels[j] for j in sorted(encoder.labels)}
 
     @property
     def learner(self) -> str:
@@ -59,27 +59,27 @@ class Model:
         names = None
         nameless = []
         # `_inner` rejects texts within a calibrated learner, as `split_scaler` does before one.
-        for one in (scaler, learned, *_inner(learned)):
-            found = None if one is None else vars(one).pop("feature_names_in_", None)
-            if found is not None:
-                names = list(map(str, found))
-                nameless.append(one)
+        for estimator in (scaler, learned, *_inner(learned)):
+            removed = None if estimator is None else vars(estimator).pop("feature_names_in_", None)
+            if removed is not None:
+                names = list(map(str, removed))
+                nameless.append(estimator)
         return cls(whole, scaler, learned, names, tuple(nameless))
 
     def restore_names(self) -> None:
         """Give the estimators their feature names again, to predict frames."""
-        for one in self.nameless:
-            one.feature_names_in_ = np.array(self.names, dtype=object)
+        for estimator in self.nameless:
+            estimator.feature_names_in_ = np.array(self.names, dtype=object)
 
     @classmethod
     def open(cls, path: Path) -> Model:
         """Open a model file for predictions, without its learner if possible."""
         try:
-            found = rankcore.Predictor(path)
+            predictor = rankcore.Predictor(path)
         except TypeError:  # only the learner can score rows
             return cls.load(path)
-        names = found.feature_names_in_
-        return cls(found, None, found, None if names is None else names.tolist())
+        names = predictor.feature_names_in_
+        return cls(predictor, None, predictor, None if names is None else names.tolist())
 
     @property
     def ranks_queries(self) -> bool:
@@ -117,9 +117,9 @@ def name_features(model: Any, names: list[str] | None) -> Any:
             f"--names requires a name for each of {learned.n_features_in_} features; got "
             f"{len(names)}"
         )
-    for one in (scaler, learned, *_inner(learned)):
-        if one is not None:
-            one.feature_names_in_ = np.array(names, dtype=object)
+    for estimator in (scaler, learned, *_inner(learned)):
+        if estimator is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
     return model
 
 
@@ -146,17 +146,21 @@ def load_with_rows(
 ) -> tuple[list[Model], Rows]:
     """Load models, and the rows of a file with their features."""
     models = [read_model(path) for path in paths]
-    widths = [one.learned.n_features_in_ for one in models]
+    widths = [model.learned.n_features_in_ for model in models]
     if len({*widths}) > 1:
-        known = (f"{path} has {n}" for path, n in zip(paths, widths, strict=True))
+        widths_by_path = (f"{path} has {n}" for path, n in zip(paths, widths, strict=True))
         raise ValueError(
-            f"the models have different numbers of features: {', '.join(known)}; write a run of "
+            f"the models have different numbers of features: {', '.join(widths_by_path)}; write a "
+            "run of "
             "each by predict --run, and compare these"
         )
     names = models[0].names
-    for path, one in zip(paths, models, strict=True):
-        if one.names is not None and names is not None and one.names != names:
-            raise ValueError(f"{paths[0]} and {path} have features of different names")
+    for path, loaded in zip(paths, models, strict=True):
+        if loaded.names is not None and names is not None and loaded.names != names:
+            raise ValueError(
+                f"{paths[0]} and {path} have features of different names: compare models of the "
+                "same features"
+            )
     layout = replace(
         layout,
         features=widths[0],
@@ -166,8 +170,8 @@ def load_with_rows(
     )
     with progress_bar(quiet) as bar:
         rows = read(data, layout, bar)
-    for one in models:
-        rows.check_values(one.learner, one.takes_nan)
+    for loaded in models:
+        rows.check_values(loaded.learner, loaded.takes_nan)
         if is_frame(rows.X):
-            one.restore_names()
+            loaded.restore_names()
     return models, rows

@@ -187,11 +187,11 @@ def listed_labels(text: str | None) -> list[Any] | None:
         return None
     words = text.split(",")
     try:
-        found = [ast.literal_eval(label) for label in words]
+        labels = [ast.literal_eval(label) for label in words]
     except (ValueError, SyntaxError):
-        found = [None]
-    known = all(isinstance(label, int | float | str) for label in found)
-    return found if known else [label.strip() for label in words]
+        labels = [None]
+    plain = all(isinstance(label, int | float | str) for label in labels)
+    return labels if plain else [label.strip() for label in words]
 
 
 @dataclass(frozen=True)
@@ -228,10 +228,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         if is_dataclass(group):
             types = get_type_hints(group, include_extras=True)
             options = {
-                one.name: (one.default, types[one.name])
-                for one in fields(group)
-                if hasattr(types[one.name], "__metadata__")
-                and (group is hint or one.name in hint.__metadata__[0].options)
+                field_of_group.name: (field_of_group.default, types[field_of_group.name])
+                for field_of_group in fields(group)
+                if hasattr(types[field_of_group.name], "__metadata__")
+                and (group is hint or field_of_group.name in hint.__metadata__[0].options)
             }
             groups[name] = group, list(options)
         parameters += [
@@ -245,10 +245,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{option: given.pop(option) for option in options})
         command(**given)
 
-    for one in parameters:
-        for option in getattr(one.annotation, "__metadata__", ()):
-            if isinstance(option, OptionInfo) and _is_flag(one.annotation.__origin__):
+    for parameter in parameters:
+        for option in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(option, OptionInfo) and _is_flag(parameter.annotation.__origin__):
                 option.metavar = ""  # a flag has no value to show in help
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

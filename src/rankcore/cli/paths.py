@@ -31,14 +31,14 @@ def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
 
     TypeError if a path parameter is marked neither as read nor as written.
     """
-    found: dict[str, Reads | Writes] = {}
+    marks_by_name: dict[str, Reads | Writes] = {}
     for name, hint in get_type_hints(command, include_extras=True).items():
-        marks = [one for one in get_args(hint)[1:] if isinstance(one, Reads | Writes)]
+        marks = [mark for mark in get_args(hint)[1:] if isinstance(mark, Reads | Writes)]
         if marks:
-            found[name] = marks[0]
+            marks_by_name[name] = marks[0]
         elif "Path" in str(hint):
             raise TypeError(f"{command.__name__}: mark {name}, a path, as Reads or Writes")
-    return found
+    return marks_by_name
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -62,26 +62,26 @@ def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None
         if value is None:
             continue
         if isinstance(mark, Reads):
-            read += [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+            read += [str(path) for path in (value if isinstance(value, list | tuple) else [value])]
             continue
         _check_writable(value, mark.folder)
         written += [value, *mark.beside(value, given)]
-    files = [file for one in read for file in _files(one)]
+    files = [file for path in read for file in _files(path)]
     for i, path in enumerate(written):
         parts = [Path(one) for one in _files(str(path))]
         if any(_same(part, file) for part in parts for file in files):
             raise ValueError(f"{path} is read by this command, too: choose another file to write")
-        others = [Path(one) for other in written[:i] for one in _files(str(other))]
+        others = [Path(path) for other in written[:i] for path in _files(str(other))]
         if any(_same(part, other) for part in parts for other in others):
             raise ValueError(f"{path} is written twice by this command: choose another file")
 
 
-def _files(given: str) -> Iterator[str]:
+def _files(text: str) -> Iterator[str]:
     """List a path itself, the files of a pattern, and those in a directory."""
-    found = [given]
-    if any(sign in given for sign in "*?[") and not os.path.exists(given):
-        found += glob(given, recursive=True)
-    for path in found:
+    names = [text]
+    if any(sign in text for sign in "*?[") and not os.path.exists(text):
+        names += glob(text, recursive=True)
+    for path in names:
         yield path
         if os.path.isdir(path):
             with os.scandir(path) as entries:
@@ -91,8 +91,8 @@ def _files(given: str) -> Iterator[str]:
 def _same(path: Path, other: str | Path) -> bool:
     """Return whether two paths lead to one file; links and redirected stdin are followed."""
     try:
-        found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
-        return os.path.samestat(found, os.stat(path))
+        status = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
+        return os.path.samestat(status, os.stat(path))
     except (OSError, ValueError):  # closed, not a file, or does not exist yet
         return other != "-" and os.path.realpath(path) == os.path.realpath(other)
 

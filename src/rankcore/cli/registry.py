@@ -135,7 +135,7 @@ def find_learner(name: str, own: bool = False) -> Learner:
             )
         own_class(name)
         return Learner(name, name, "your own class")
-    raise ValueError(_unknown("model", name, [one.name for one in EVERY_LEARNER]))
+    raise ValueError(_unknown("model", name, [learner.name for learner in EVERY_LEARNER]))
 
 
 def own_class(name: str) -> Any:
@@ -149,18 +149,18 @@ def own_class(name: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as with `python -m`, but not with the script of a command
     try:
-        found = getattr(import_module(module), kind)
+        learner_class = getattr(import_module(module), kind)
     except Exception as error:  # code of the module may raise any exception
         raise ValueError(
             f"--model {name} requires a class {kind!r} in a module {module!r}; importing it raised "
             f"{type(error).__name__}: {error}"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, OnlineOrdinalClassifier)):
+    if not (isinstance(learner_class, type) and issubclass(learner_class, OnlineOrdinalClassifier)):
         raise ValueError(
             f"--model {name} must be a subclass of rankcore.PythonRule or another learner of "
-            f"ordered labels; got {found!r}"
+            f"ordered labels; got {learner_class!r}"
         )
-    return found
+    return learner_class
 
 
 def _unknown(what: str, name: str, accepted: Sequence[str]) -> str:

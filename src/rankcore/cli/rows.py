@@ -99,10 +99,10 @@ class Rows:
         try:
             with open(path, "rb") as stream:
                 values = np.loadtxt(stream, ndmin=1)
-            found = weights_of_rows(values, group_rows(self.qid, self.y.size))
+            weights_by_row = weights_of_rows(values, group_rows(self.qid, self.y.size))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        return replace(self, weights=found)
+        return replace(self, weights=weights_by_row)
 
     def check_values(self, learner: str, nan: bool, *, scan: bool = False) -> None:
         """Raise ValueError, with the file, unless values are finite (or NaN).
@@ -128,14 +128,14 @@ class Rows:
             for name, X in self.X.unchecked():
                 yield name, self.X.feature_names, X
         elif len(self.origin) < 2:
-            one = self.origin[0] if self.origin else Origin("the data", self.X.shape[0], None)
-            yield one.name, one.columns, self.X
+            origin = self.origin[0] if self.origin else Origin("the data", self.X.shape[0], None)
+            yield origin.name, origin.columns, self.X
         else:
             first = 0
-            for one in self.origin:
-                part = some_rows(self.X, slice(first, first + one.n_rows))
-                yield one.name, one.columns, part
-                first += one.n_rows
+            for origin in self.origin:
+                part = some_rows(self.X, slice(first, first + origin.n_rows))
+                yield origin.name, origin.columns, part
+                first += origin.n_rows
 
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""
@@ -199,8 +199,8 @@ def same_width(*parts: Rows) -> list[Rows]:
     Features that are 0 in all rows are added to matrices in place; frames must have the same
     columns, whose order becomes that of the first.
     """
-    frames = [frame_of(one.X) for one in parts]
-    tables = [one for one in frames if one is not None]
+    frames = [frame_of(part.X) for part in parts]
+    tables = [frame for frame in frames if frame is not None]
     if tables:
         if len(tables) < len(frames):
             raise ValueError("pass either tables, such as CSV, or svmlight files, but not both")
@@ -211,13 +211,13 @@ def same_width(*parts: Rows) -> list[Rows]:
                     f"the tables have different columns: {', '.join(map(str, names))}, "
                     f"and {', '.join(map(str, other.names))}; name them with --columns"
                 )
-        return [replace(one, X=one.X[names]) for one in parts]
-    width = max(one.X.stats().n_features if one.on_disk else one.X.shape[1] for one in parts)
-    for one in parts:
-        if one.on_disk:
-            one.X.widen(width)
+        return [replace(part, X=part.X[names]) for part in parts]
+    width = max(part.X.stats().n_features if part.on_disk else part.X.shape[1] for part in parts)
+    for some_rows in parts:
+        if some_rows.on_disk:
+            some_rows.X.widen(width)
         else:
-            one.X.resize((one.X.shape[0], width))
+            some_rows.X.resize((some_rows.X.shape[0], width))
     return list(parts)
 
 
@@ -247,10 +247,10 @@ def open_blocks(
 
 def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
     """Read files into memory and concatenate them."""
-    parts = [read(one, layout, bar) for one in files]
+    parts = [read(path, layout, bar) for path in files]
     if len(parts) == 1:
         return parts[0]
-    bare = [title(one) for one, part in zip(files, parts, strict=True) if part.qid is None]
+    bare = [title(path) for path, part in zip(files, parts, strict=True) if part.qid is None]
     if bare and len(bare) < len(files):
         if frame_of(parts[0].X) is not None:
             raise ValueError(
@@ -259,10 +259,10 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
         raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
     parts = same_width(*parts)
     return Rows(
-        stacked([one.X for one in parts]),
-        np.concatenate([one.y for one in parts]),
-        None if bare else np.concatenate([one.qid for one in parts]),
-        origin=tuple(origin for one in parts for origin in one.origin),
+        stacked([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        None if bare else np.concatenate([part.qid for part in parts]),
+        origin=tuple(origin for part in parts for origin in part.origin),
     )
 
 
@@ -274,8 +274,8 @@ def stacked(parts: list[Any]) -> Any:
 
     columns: dict[str, Any] = {}
     for name in parts[0].columns:
-        values = np.concatenate([np.asarray(one[name]) for one in parts])
-        by_category = any(hasattr(one[name].dtype, "categories") for one in parts)
+        values = np.concatenate([np.asarray(part[name]) for part in parts])
+        by_category = any(hasattr(part[name].dtype, "categories") for part in parts)
         columns[name] = pandas.Categorical(values) if by_category else values
     return pandas.DataFrame(columns)
 

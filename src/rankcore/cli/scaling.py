@@ -49,12 +49,14 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
     if scale is Scale.NONE or (scale is Scale.AUTO and learner.scale_invariant):
         return None
-    known = X.stats() if isinstance(X, RowBlocks) else as_rows(X)
-    dense = known.n_values >= DENSE * known.n_rows * known.n_features
+    rows_or_stats = X.stats() if isinstance(X, RowBlocks) else as_rows(X)
+    dense = rows_or_stats.n_values >= DENSE * rows_or_stats.n_rows * rows_or_stats.n_features
     if scale is Scale.STANDARD or (scale is Scale.AUTO and dense):
         return StandardScaler(with_mean=dense)
     differ = (
-        sizes_differ(known.magnitudes) if isinstance(known, DatasetStats) else rows_differ(known)
+        sizes_differ(rows_or_stats.magnitudes)
+        if isinstance(rows_or_stats, DatasetStats)
+        else rows_differ(rows_or_stats)
     )
     return MaxAbsScaler() if scale is Scale.MAXABS or differ else None
 
@@ -63,8 +65,8 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
     """Fit a scaler to rows; return it, or None, and these and other rows, scaled."""
     from rankcore.datasets.scaled_rows import ScaledRows, as_it_takes, fit_scaler
 
-    for one in (rows, *others):
-        one.check_values(learner.estimator, learner.scale_invariant)
+    for part in (rows, *others):
+        part.check_values(learner.estimator, learner.scale_invariant)
     scaler = scaler_for(scale, learner, rows.X)
     if scaler is None:
         return None, [rows, *others]
@@ -75,10 +77,10 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
         scaler.fit(as_it_takes(scaler, rows.X))
     in_memory = others if rows.on_disk else (rows, *others)
     # Before rows on disk, which give the scaler feature names.
-    found = [replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in in_memory]
+    scaled = [replace(part, X=scaler.transform(as_it_takes(scaler, part.X))) for part in in_memory]
     if rows.on_disk:
-        found.insert(0, replace(rows, X=ScaledRows(rows.X, scaler)))
-    return scaler, found
+        scaled.insert(0, replace(rows, X=ScaledRows(rows.X, scaler)))
+    return scaler, scaled
 
 
 def scale_fact(scaler: Any) -> dict[str, str]:

@@ -72,30 +72,30 @@ class Table:
         file = _open(path)
         names = file.names
         label, qid, columns = layout.named
-        named = [one for one in (label, qid) if one is not None] + (columns or [])
+        named = [column for column in (label, qid) if column is not None] + (columns or [])
         self._check_present([*named, *(layout.categories or [])], names)
         label = LABEL if label is None else label
         used = (label, *(layout.feature_names or []))
-        qid = qid or next((one for one in QUERIES if one in names and one not in used), None)
+        qid = qid or next((name for name in QUERIES if name in names and name not in used), None)
         if layout.labelled:
             self._check_present([label], names)
         elif label in (columns or []):
             label = ""  # a feature of the model has the default name
-        known = DOCID in names and DOCID not in (label, *(columns or []))
-        features = columns or [one for one in names if one not in (label, qid, DOCID)]
+        has_docids = DOCID in names and DOCID not in (label, *(columns or []))
+        features = columns or [name for name in names if name not in (label, qid, DOCID)]
         self._check_different([label, *([] if qid is None else [qid]), *features])
         categories = self._categories(layout, features)
-        text = [*categories, *([] if qid is None else [qid]), *([DOCID] if known else [])]
+        text = [*categories, *([] if qid is None else [qid]), *([DOCID] if has_docids else [])]
         frame = file.read(text, label)
         if len(frame) == 0:
             raise ValueError(f"{path} has no rows below its header")
         self.y = self._labels(frame, label) if layout.labelled else np.zeros(len(frame))
         self.qid = None if qid is None else self._ids(frame, qid)
-        self.ids = self._ids(frame, DOCID) if known else None
+        self.ids = self._ids(frame, DOCID) if has_docids else None
         self.X = self._features(frame[features], categories, layout.known_categories or {})
 
     def _check_present(self, wanted: Sequence[str], names: list[str]) -> None:
-        missing = [one for one in wanted if one not in names]
+        missing = [name for name in wanted if name not in names]
         if missing:
             some = names if len(names) < 9 else [*names[:4], "...", *names[-4:]]
             raise ValueError(
@@ -104,7 +104,7 @@ class Table:
             )
 
     def _check_different(self, used: list[str]) -> None:
-        again = next((one for one in used if used.count(one) > 1), None)
+        again = next((name for name in used if used.count(name) > 1), None)
         if again is not None:
             raise ValueError(
                 f"{self.path}: the columns of features, labels and queries must be different ones; "
@@ -113,14 +113,14 @@ class Table:
 
     def _categories(self, layout: Layout, features: list[str]) -> list[str]:
         """Return the named columns of categories, which must be different features."""
-        found = layout.categories or []
-        for j, one in enumerate(found):
-            if one not in features or one in found[:j]:
+        categories = layout.categories or []
+        for j, name in enumerate(categories):
+            if name not in features or name in categories[:j]:
                 raise ValueError(
                     f"{self.path}: the columns of categories must be different features; got "
-                    f"{one!r} in --categorical: change it, --label, --qid or --columns"
+                    f"{name!r} in --categorical: change it, --label, --qid or --columns"
                 )
-        return found
+        return categories
 
     def _labels(self, frame: Any, name: str) -> Any:
         column = frame[name]
@@ -140,7 +140,7 @@ class Table:
         return _texts(column).astype(str)
 
     def _features(
-        self, frame: Any, categories: list[str], known: Mapping[str, Sequence[Any]]
+        self, frame: Any, categories: list[str], known_categories: Mapping[str, Sequence[Any]]
     ) -> Any:
         import pandas
 
@@ -149,7 +149,7 @@ class Table:
         by_category = {}
         for name in frame.columns:
             if name in categories or hasattr(frame[name].dtype, "categories"):
-                values = _as_known(_texts(frame[name]), known.get(name, ()))
+                values = _as_known(_texts(frame[name]), known_categories.get(name, ()))
                 by_category[name] = pandas.Categorical(values)
         frame = frame.assign(**by_category)
         table = frame_of(frame)
@@ -190,12 +190,16 @@ def _texts(column: Any) -> NDArray[np.object_]:
     return texts[codes]
 
 
-def _as_known(texts: NDArray[np.object_], known: Sequence[Any]) -> NDArray[np.object_]:
+def _as_known(texts: NDArray[np.object_], categories: Sequence[Any]) -> NDArray[np.object_]:
     """Replace texts of a model's categories by these, which may be numbers."""
-    if all(isinstance(one, str) for one in known):
+    if all(isinstance(category_value, str) for category_value in categories):
         return texts
-    by_text = {_text(one): one for one in known}
-    by_number = {float(one): one for one in known if type(one) in (int, float) and abs(one) < 2**53}
+    by_text = {_text(category_value): category_value for category_value in categories}
+    by_number = {
+        float(category_value): category_value
+        for category_value in categories
+        if type(category_value) in (int, float) and abs(category_value) < 2**53
+    }
 
     def category(text: str | None) -> Any:
         if text is None or text in by_text:
@@ -205,8 +209,8 @@ def _as_known(texts: NDArray[np.object_], known: Sequence[Any]) -> NDArray[np.ob
         except ValueError:
             return text
 
-    found = {one: category(one) for one in set(texts)}
-    return np.array([*(found[one] for one in texts), None], dtype=object)[:-1]
+    category_of = {text: category(text) for text in set(texts)}
+    return np.array([*(category_of[text] for text in texts), None], dtype=object)[:-1]
 
 
 class _Csv:
@@ -219,9 +223,9 @@ class _Csv:
             semicolons = header.count(";") > header.count(",")
             tabs = ".tsv" in Path(path).suffixes[-2:]
             self._sep = "\t" if tabs else ";" if semicolons else ","
-            found = self._pandas(sep=self._sep, nrows=1, dtype=str).iloc[0].tolist()
-        self.names = [one or f"Unnamed: {j}" for j, one in enumerate(found)]
-        again = next((one for one in self.names if self.names.count(one) > 1), None)
+            cells = self._pandas(sep=self._sep, nrows=1, dtype=str).iloc[0].tolist()
+        self.names = [cell or f"Unnamed: {j}" for j, cell in enumerate(cells)]
+        again = next((name for name in self.names if self.names.count(name) > 1), None)
         if again is not None:
             raise ValueError(f"{path}: the columns must be different ones; got {again!r} twice")
 
@@ -229,10 +233,10 @@ class _Csv:
         """Return the rows; in the columns of ``text`` and labels only empty cells are missing."""
         import pandas
 
-        missing = {one: [""] if one in (*text, label) else list(MISSING) for one in self.names}
+        missing = {name: [""] if name in (*text, label) else list(MISSING) for name in self.names}
         with _named_errors(self.path):
             try:
-                found = self._pandas(
+                frame = self._pandas(
                     sep=self._sep,
                     header=0,
                     names=self.names,
@@ -244,9 +248,9 @@ class _Csv:
             except pandas.errors.ParserWarning:  # of rows with more cells, which it cuts
                 self._check_cells()
                 raise
-            if found.iloc[:, -1].isna().any():  # perhaps of a row with fewer cells, which it fills
+            if frame.iloc[:, -1].isna().any():  # perhaps of a row with fewer cells, which it fills
                 self._check_cells()
-            return found
+            return frame
 
     def _check_cells(self) -> None:
         """Raise ValueError for the first row with more or fewer cells than the header."""
@@ -262,10 +266,10 @@ class _Csv:
     def _pandas(self, **options: Any) -> Any:
         import pandas
 
-        given = {"header": None, "encoding": "utf-8-sig", "keep_default_na": False, **options}
+        settings = {"header": None, "encoding": "utf-8-sig", "keep_default_na": False, **options}
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(self.path, **given)
+            return pandas.read_csv(self.path, **settings)
 
 
 class _Parquet:
@@ -276,8 +280,8 @@ class _Parquet:
 
         with _named_errors(path):
             frame = pandas.read_parquet(path)
-            frame = frame.reset_index([one for one in frame.index.names if one is not None])
-        self._frame = frame.set_axis([str(one) for one in frame.columns], axis=1)
+            frame = frame.reset_index([name for name in frame.index.names if name is not None])
+        self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         self.names: list[str] = self._frame.columns.tolist()
 
     def read(self, text: Sequence[str], label: str) -> Any:

@@ -64,7 +64,7 @@ class ProgressBar:
 
     def measured(self, iteration: Iteration) -> None:
         """Show measures on held-out rows; implements a callback of a fit."""
-        values = [f"{name} {one.value:.4f}" for name, one in iteration.results.items()]
+        values = [f"{name} {result.value:.4f}" for name, result in iteration.results.items()]
         self.note = ", ".join(values)
 
 

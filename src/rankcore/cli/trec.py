@@ -51,7 +51,7 @@ def _first_words(path: Path) -> list[bytes]:
         return []
     with open_lines(path) as blocks:
         lines = (line.split() for text, _ in blocks for line in bytes(text).splitlines())
-        return next((one for one in lines if one and not one[0].startswith(b"#")), [])
+        return next((words for words in lines if words and not words[0].startswith(b"#")), [])
 
 
 def distinct(
@@ -78,8 +78,8 @@ def _judgments(qrels: str) -> Qrels:
     if rows.qid is None:
         raise ValueError(f"{qrels} has lines without qid:, and so no judgments of queries")
     if (rows.y % 1 != 0).any():
-        found = rows.y[rows.y % 1 != 0][0]
-        raise ValueError(f"judgments are whole numbers; {qrels} has the label {found:g}")
+        label = rows.y[rows.y % 1 != 0][0]
+        raise ValueError(f"{qrels}: judgments must be whole numbers; got {label:g}")
     ids = document_names(rows.qid, rows.docid)
     return Qrels(rows.qid.astype(str), ids, rows.y.astype("int64"))
 
@@ -106,12 +106,14 @@ def evaluate_runs(
         if name in names[:i]:
             raise ValueError(f"{name} is passed twice")
     sets = trec_names.SETS
-    members = [one for name in metrics for one in sets.get(name, (name,)) if one != "runid"]
+    members = [
+        member for name in metrics for member in sets.get(name, (name,)) if member != "runid"
+    ]
     # Named parameters override the default of a set.
     default = trec_names.STRING
-    named = next((one for one in metrics if one.startswith(f"{default}.")), default)
-    members = list(dict.fromkeys(named if _is_string(one) else one for one in members))
-    numbers = [one for one in members if not _is_string(one)]
+    named = next((member for member in metrics if member.startswith(f"{default}.")), default)
+    members = list(dict.fromkeys(named if _is_string(member) else member for member in members))
+    numbers = [member for member in members if not _is_string(member)]
     length = _length(named)
     titles: list[str] = []
     for one in members:
@@ -156,24 +158,27 @@ class Report:
 
         With ``per_query``, the values of queries, sorted by their bytes, precede the means.
         """
-        found = self.evaluations[name]
-        queries = found.qid.tolist()
+        evaluation = self.evaluations[name]
+        queries = evaluation.qid.tolist()
         if per_query:
             keys = [query.encode("utf-8", "surrogateescape") for query in queries]
             for i in sorted(range(len(queries)), key=keys.__getitem__):
                 for title in self.titles:
                     if _is_string(title):
                         value = f"'{self.strings[name][queries[i]]}'"
-                    elif found.over[title] == "geometric" or title.lower() in ("num_q", "numq"):
+                    elif evaluation.over[title] == "geometric" or title.lower() in (
+                        "num_q",
+                        "numq",
+                    ):
                         continue
                     else:
-                        value = _number(found, title, found.per_query[title][i])
+                        value = _number(evaluation, title, evaluation.per_query[title][i])
                     yield f"{title:<22}\t{queries[i]}\t{value}"
         if name in self.tags:
             yield f"{'runid':<22}\tall\t{self.tags[name]}"
         for title in self.titles:
             if not _is_string(title):
-                yield f"{title:<22}\tall\t{_number(found, title, found[title])}"
+                yield f"{title:<22}\tall\t{_number(evaluation, title, evaluation[title])}"
 
 
 def _number(evaluation: Evaluation, name: str, value: float) -> str:
@@ -188,21 +193,23 @@ def _is_string(name: str) -> bool:
 
 def _length(name: str) -> int:
     """Return the length of a relstring."""
-    given = name.partition(".")[2] or "10"
-    if not given.isdecimal():
+    number = name.partition(".")[2] or "10"
+    if not number.isdecimal():
         raise ValueError(f"{name!r}: relstring takes a number of documents, such as relstring.20")
-    return int(given)
+    return int(number)
 
 
 def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -> dict[str, str]:
     """Write relstrings by query: labels of the first documents, - for unjudged, . for omitted."""
     letters: dict[str, list[str]] = {query: [] for query in joined.qid.tolist()}
     for row in _ranked(joined.qid, joined.docid, joined.s, convention):
-        one = letters[str(joined.qid[row])]
-        if joined.retrieved[row] and len(one) < length:
+        word = letters[str(joined.qid[row])]
+        if joined.retrieved[row] and len(word) < length:
             y = int(joined.y[row])
-            one.append("-" if joined.unjudged[row] else "." if y < 0 else str(y) if y < 10 else ">")
-    return {query: "".join(found) for query, found in letters.items()}
+            word.append(
+                "-" if joined.unjudged[row] else "." if y < 0 else str(y) if y < 10 else ">"
+            )
+    return {query: "".join(letters_of_query) for query, letters_of_query in letters.items()}
 
 
 def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
@@ -259,17 +266,17 @@ def as_object(
     systems: str = "runs",
 ) -> dict[str, Any]:
     """Convert results for JSON, with None for NaN."""
-    found: dict[str, Any] = {systems: {}}
+    result: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
-        found[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
+        result[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
         if per_query:
-            found[systems][run]["per_query"] = {
+            result[systems][run]["per_query"] = {
                 query: {name: finite(float(x[i])) for name, x in evaluation.per_query.items()}
                 for i, query in enumerate(evaluation.qid.tolist())
             }
     if comparison is not None:
-        found["contrasts"] = [asdict(contrast) for contrast in comparison]
-    return found
+        result["contrasts"] = [asdict(contrast) for contrast in comparison]
+    return result
 
 
 def means(evaluation: Evaluation) -> dict[str, float | None]:

@@ -46,8 +46,8 @@ class Pairs:
         keys = (self.query << 32) | self.document
         wanted = (query << 32) | document
         place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        known = (query >= 0) & (document >= 0) & (keys[place] == wanted)
-        return np.where(known, place, -1)
+        exists = (query >= 0) & (document >= 0) & (keys[place] == wanted)
+        return np.where(exists, place, -1)
 
     @property
     def query_ids(self) -> NDArray[Any]:

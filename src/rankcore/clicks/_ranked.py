@@ -55,7 +55,7 @@ class Ranked:
         if model is not None and not ((model >= 0) & (model <= 1)).all():
             raise ValueError("relevance must be in [0, 1] for each document")
         numbers: dict[Any, int] = {}
-        kept = [i for i, one in enumerate(query) if one in logged]
+        kept = [i for i, name in enumerate(query) if name in logged]
         number = np.array([numbers.setdefault(query[i], len(numbers)) for i in kept], dtype=int)
         if not kept:
             raise ValueError("log and ranking must have queries in common; got none")
@@ -79,18 +79,20 @@ class Impressions:
 
 def queries_of(parts: Iterable[Log]) -> set[Any]:
     """Return the ids of the queries of a log."""
-    found: set[Any] = set()
+    query_ids: set[Any] = set()
     for log in parts:
         numbers, ids = _numbered(log, "query", "queries")
-        found.update(ids[number] for number in np.unique(numbers).tolist())
-    return found
+        query_ids.update(ids[number] for number in np.unique(numbers).tolist())
+    return query_ids
 
 
-def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list[Any]]:
+def _numbered(log: Log, name: str, property_name: str) -> tuple[NDArray[np.int64], list[Any]]:
     """Replace ids by numbers; return the ids by number, too."""
     column = getattr(log, name)
-    if hasattr(log, of_all):
-        return np.asarray(column, dtype=np.int64), id_list(getattr(log, of_all), of_all)
+    if hasattr(log, property_name):
+        return np.asarray(column, dtype=np.int64), id_list(
+            getattr(log, property_name), property_name
+        )
     codes = Codes(name)
     numbers = codes.number(id_list(column, name))
     return numbers.astype(np.int64), codes.ids().tolist()
@@ -114,11 +116,11 @@ def impressions(log: Log, rows: Ranked, propensity: Any) -> Impressions:
     document, documents = _numbered(log, "document", "documents")
     pairs, inverse = np.unique(query * max(1, len(documents)) + document, return_inverse=True)
     q, d = np.divmod(pairs, max(1, len(documents)))
-    found = [
+    places = [
         rows.place.get((queries[i], documents[j]), -1)
         for i, j in zip(q.tolist(), d.tolist(), strict=True)
     ]
-    row = np.array(found, dtype=np.intp)[inverse]
+    row = np.array(places, dtype=np.intp)[inverse]
     ranked = row >= 0
     clicked = np.asarray(log.clicked, dtype=np.float64)
     return Impressions(row[ranked], seen[ranked], clicked[ranked], trusted[ranked])

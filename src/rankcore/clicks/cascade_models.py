@@ -281,11 +281,13 @@ class DynamicBayesianModel(_TopDown):
         a = self.attraction_
         s = self.satisfaction_
         relevance = a * s
-        of_attraction, of_satisfaction = self._equivalent_counts
+        attraction_counts, satisfaction_counts = self._equivalent_counts
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = s**2 * a * (1 - a) / of_attraction + a**2 * s * (1 - s) / of_satisfaction
+            variance = (
+                s**2 * a * (1 - a) / attraction_counts + a**2 * s * (1 - s) / satisfaction_counts
+            )
             trials = relevance * (1 - relevance) / variance
-        return relevance, np.where(np.isfinite(trials), trials, of_attraction)
+        return relevance, np.where(np.isfinite(trials), trials, attraction_counts)
 
     def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
         """Return expectations, for documents and for continuation, at the maximum likelihood."""
@@ -315,9 +317,9 @@ class DynamicBayesianModel(_TopDown):
         start = np.full(2 * n + 1, 0.5)
         start[:n] = np.where(clicked > 0, 0.5, 0.0) if not b else 0.5
         start[-1] = 0.9 if fixed is None else fixed
-        found, self.n_iter_ = maximise(step, start, self.tol, self.max_iter)
-        step(found)
-        self.continuation_ = float(found[-1])
+        maximum, self.n_iter_ = maximise(step, start, self.tol, self.max_iter)
+        step(maximum)
+        self.continuation_ = float(maximum[-1])
         return expected, going
 
 
@@ -356,11 +358,11 @@ def _equivalent_counts(clicked: Floats, expected: Floats) -> list[Floats]:
     s = _rate(satisfied, clicked, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # The information of n outcomes is n / (p (1 - p)).
-        of_attraction = (1.0 - a) * clicked / a + a * expected[:, 2] / (1.0 - a)
-        of_satisfaction = s * (1.0 - s) * expected[:, 3]
+        attraction_counts = (1.0 - a) * clicked / a + a * expected[:, 2] / (1.0 - a)
+        satisfaction_counts = s * (1.0 - s) * expected[:, 3]
     return [
-        np.where((a > 0) & (a < 1), of_attraction, examined),
-        np.where((s > 0) & (s < 1), of_satisfaction, clicked),
+        np.where((a > 0) & (a < 1), attraction_counts, examined),
+        np.where((s > 0) & (s < 1), satisfaction_counts, clicked),
     ]
 
 

@@ -191,21 +191,21 @@ def evaluate(
             "too narrow. Log more sessions, or clip the weights"
         )
     ends = [slice(a, b) for a, b in pairwise(rows.bounds.tolist())]
-    found = {}
+    estimates = {}
     for name, (kind, k) in measures.items():
-        each = np.array([VALUES[kind](relevance.of(one), k) for one in ends])
+        each = np.array([VALUES[kind](relevance.of(query_rows), k) for query_rows in ends])
         rng = np.random.default_rng(random_state)
         low, high = _interval(each, n_resamples, confidence_level, rng)
-        found[name] = Estimate(float(each.mean()), low, high, each)
+        estimates[name] = Estimate(float(each.mean()), low, high, each)
     depths = [k for _, k in measures.values()]
     deepest = None if None in depths else max(k for k in depths if k is not None)
-    top = np.concatenate([relevance.shown[one][:deepest] for one in ends])
-    return CounterfactualEvaluation(found, rows.queries, size, float(1 - top.mean()))
+    top = np.concatenate([relevance.shown[query_rows][:deepest] for query_rows in ends])
+    return CounterfactualEvaluation(estimates, rows.queries, size, float(1 - top.mean()))
 
 
 def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]:
     """Return the kinds and cut-offs of measures, by name."""
-    found = {}
+    measures = {}
     for text in [metrics] if isinstance(metrics, str) else metrics:
         for name, measure in parse(text):
             if measure.kind not in VALUES:
@@ -213,10 +213,10 @@ def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]
                     f"metrics must be of ndcg, dcg, precision and mrr, which clicks can estimate; "
                     f"got {name!r}"
                 )
-            found[name] = measure.kind, measure.k
-    if not found:
+            measures[name] = measure.kind, measure.k
+    if not measures:
         raise ValueError("metrics must name at least one measure")
-    return found
+    return measures
 
 
 def _interval(

@@ -102,7 +102,7 @@ def click_pairs(
     query, document = query[row], document[row]
     if ((query[1:] == query[:-1]) & (document[1:] == document[:-1])).any():
         raise ValueError("qid and docid must name each document of a query once")
-    known = Pairs(codes, query.astype(np.int64), document.astype(np.int64))
+    pairs_of_rows = Pairs(codes, query.astype(np.int64), document.astype(np.int64))
     examined, clicks = np.zeros(row.size), np.zeros(row.size)
     for window in windows(log):
         theta = np.maximum(theta_at(by_position, window.position), tau)
@@ -111,39 +111,39 @@ def click_pairs(
         votes = window.clicked.astype(np.float64)
         if trust is not None:
             votes -= theta_at(trust, window.position)
-        place = known.of(window)
+        place = pairs_of_rows.of(window)
         kept = place >= 0
         examined += np.bincount(place[kept], theta[kept], row.size)
         clicks += np.bincount(place[kept], votes[kept], row.size)
     shown = examined > 0
     relevance = np.clip(clicks / np.where(shown, examined, 1.0), 0.0, 1.0)
-    bounds = np.flatnonzero(np.diff(known.query, prepend=-1, append=-1))
+    bounds = np.flatnonzero(np.diff(pairs_of_rows.query, prepend=-1, append=-1))
     clicked = np.add.reduceat(relevance > 0, bounds[:-1], dtype=np.int64)
     check_pairs(clicked, np.diff(bounds))
-    one, other = _beside(bounds, relevance > 0, shown)
-    more = relevance[one] - relevance[other] > ROUNDING
+    first, other = _beside(bounds, relevance > 0, shown)
+    more = relevance[first] - relevance[other] > ROUNDING
     if not more.any():
         raise ValueError(
             "no document of the rows was clicked more than another one of its query: pass qid and "
             "docid as the log has them"
         )
-    one, other = one[more], other[more]
-    both = examined[one] * examined[other] / (examined[one] + examined[other])
-    weights = (relevance[one] - relevance[other]) * (both / (both + EXAMINATIONS))
-    return np.stack([row[one], row[other]], axis=1), weights
+    first, other = first[more], other[more]
+    both = examined[first] * examined[other] / (examined[first] + examined[other])
+    weights = (relevance[first] - relevance[other]) * (both / (both + EXAMINATIONS))
+    return np.stack([row[first], row[other]], axis=1), weights
 
 
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pair each position with every other position of its query."""
-    one = np.flatnonzero(ones)
-    query = np.searchsorted(bounds, one, side="right") - 1
+    first = np.flatnonzero(ones)
+    query = np.searchsorted(bounds, first, side="right") - 1
     sizes = np.diff(bounds)[query]
     other = ranges(bounds[query], sizes)
-    one = np.repeat(one, sizes)
-    kept = (one != other) & others[other]
-    return one[kept], other[kept]
+    first = np.repeat(first, sizes)
+    kept = (first != other) & others[other]
+    return first[kept], other[kept]
 
 
 @dataclass(frozen=True)

@@ -145,27 +145,27 @@ class ClickLog:
     ) -> None:
         check_option(on_error, "on_error", ("raise", "drop"))
         check_numbers(columns, where)
-        found = {**columns, "position": columns["position"].astype(np.int32)}
-        found["clicked"] = columns["clicked"] != 0
-        found["row"] = np.arange(found["query"].size)
-        if "session" in found:
-            order = _order(found["session"], found["position"])
+        arrays = {**columns, "position": columns["position"].astype(np.int32)}
+        arrays["clicked"] = columns["clicked"] != 0
+        arrays["row"] = np.arange(arrays["query"].size)
+        if "session" in arrays:
+            order = _order(arrays["session"], arrays["position"])
             if order is not None:
-                found = {name: column[order] for name, column in found.items()}
-            starts = changes(found["session"])
+                arrays = {name: column[order] for name, column in arrays.items()}
+            starts = changes(arrays["session"])
         else:
-            starts = changes(found["query"]) | (np.diff(found["position"], prepend=0) <= 0)
+            starts = changes(arrays["query"]) | (np.diff(arrays["position"], prepend=0) <= 0)
         if on_error == "drop":
-            found["clicked"], kept = _first_rows(np.cumsum(starts), found)
+            arrays["clicked"], kept = _first_rows(np.cumsum(starts), arrays)
             starts = starts[kept]
-            found = {name: one[kept] for name, one in found.items()}
-        rows = found["row"]
+            arrays = {name: array[kept] for name, array in arrays.items()}
+        rows = arrays["row"]
         self.n_dropped = columns["query"].size - rows.size
-        _check_sessions(found["query"], found["position"], starts, lambda i: where(int(rows[i])))
-        self.query, self.document = found["query"], found["document"]
-        self.position, self.clicked = found["position"], found["clicked"]
-        self.dwell = found["dwell"].astype(np.float64) if "dwell" in found else None
-        self.ranker = found.get("ranker")
+        _check_sessions(arrays["query"], arrays["position"], starts, lambda i: where(int(rows[i])))
+        self.query, self.document = arrays["query"], arrays["document"]
+        self.position, self.clicked = arrays["position"], arrays["clicked"]
+        self.dwell = arrays["dwell"].astype(np.float64) if "dwell" in arrays else None
+        self.ranker = arrays.get("ranker")
         self.bounds = np.append(np.flatnonzero(starts), rows.size).astype(np.int64)
         self._codes = codes
         self._check_documents(lambda i: where(int(rows[i])))
@@ -227,14 +227,14 @@ class ClickLog:
         ClickLog
             Without ``dwell``, which refers to the old clicks.
         """
-        found = np.asarray(clicked)
-        if found.shape != self.clicked.shape or found.dtype.kind not in "b":
+        clicks = np.asarray(clicked)
+        if clicks.shape != self.clicked.shape or clicks.dtype.kind not in "b":
             raise ValueError(
                 f"clicked must be of dtype bool and shape {self.clicked.shape}; got "
-                f"{found.dtype} and {found.shape}"
+                f"{clicks.dtype} and {clicks.shape}"
             )
         log = type(self).__new__(type(self))
-        log.__dict__.update(self.__dict__, clicked=found, dwell=None)
+        log.__dict__.update(self.__dict__, clicked=clicks, dwell=None)
         return log
 
 

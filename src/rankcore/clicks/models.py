@@ -149,14 +149,14 @@ class ClickRates(ClickModel):
         self
         """
         check_params(self)
-        found = count(log, clicks, 2)
+        counts = count(log, clicks, 2)
         if self.by == "document":
-            events = found.by_pair()
+            events = counts.by_pair()
         elif self.by == "position":
-            events = found.by_position()
+            events = counts.by_position()
         else:
-            events = found.events.sum(axis=0)[None]
-        self._pairs = found.pairs
+            events = counts.events.sum(axis=0)[None]
+        self._pairs = counts.pairs
         shown = events.sum(axis=1)
         clicked = events[:, 1]
         with np.errstate(invalid="ignore"):

@@ -322,10 +322,10 @@ class PairwiseGradientRanker(SerializableMixin, BaseEstimator):
 
     def _next_spread(self, before: State, rows: Rows) -> float:
         """Update the running variance: a mean at first, then with a fixed weight."""
-        found = _variance(rows) if self.spread else 0.0
-        if not before.spread or not found:
-            return before.spread or found
-        return before.spread + max(self.spread, 1.0 / (before.t + 1)) * (found - before.spread)
+        variance = _variance(rows) if self.spread else 0.0
+        if not before.spread or not variance:
+            return before.spread or variance
+        return before.spread + max(self.spread, 1.0 / (before.t + 1)) * (variance - before.spread)
 
 
 def _variance(rows: Rows) -> float:
@@ -343,7 +343,7 @@ def _variance(rows: Rows) -> float:
 def _checked(shown: Any, clicked: Any, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     places = as_reals(shown, "shown")
     if places.ndim != 1 or places.dtype.kind not in "iu" or len({*places.tolist()}) < places.size:
-        raise ValueError("shown must be different integers, rows of X")
+        raise ValueError("shown must list different row numbers of X")
     if places.size and not 0 <= places.min() <= places.max() < n:
         raise ValueError(f"shown must be rows of X, 0 to {n - 1}")
     clicks = as_reals(clicked, "clicked")

@@ -103,10 +103,10 @@ class PositionBasedModel(ClickModel):
         check_params(self)
         counts = count(log, clicks, 2)
         check_linked(counts)
-        found, self.n_iter_ = fit_positions(counts, self.smoothing, self.tol, self.max_iter)
+        positions, self.n_iter_ = fit_positions(counts, self.smoothing, self.tol, self.max_iter)
         self._pairs = counts.pairs
-        self.examination_, self.attraction_ = found.examination, found.attraction
-        self.examination_error_, self.attraction_error_ = found.errors(counts)
+        self.examination_, self.attraction_ = positions.examination, positions.attraction
+        self.examination_error_, self.attraction_error_ = positions.errors(counts)
         spread = Z * self.examination_error_ / self.examination_
         self.examination_interval_ = self.examination_[:, None] * np.exp(
             np.stack([-spread, spread], axis=1)
@@ -114,8 +114,8 @@ class PositionBasedModel(ClickModel):
         self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
         self._overall = float(self.attraction_.mean())
         examined = counts.events.sum(axis=1) * self.examination_[counts.position]
-        of_pairs = np.bincount(counts.pair, examined, self.attraction_.size)
-        self._examined = of_pairs.astype(np.float64)
+        examinations = np.bincount(counts.pair, examined, self.attraction_.size)
+        self._examined = examinations.astype(np.float64)
         # From the information; without clicks, from the number of examinations.
         ends = interval(np.zeros(self._examined.size), self._examined)
         seen = self.attraction_error_ > 0
@@ -131,8 +131,8 @@ class PositionBasedModel(ClickModel):
 
     def _probabilities(self, log: ClickLog) -> Floats:
         attraction = np.append(self.attraction_, self._overall)[self._pairs.of(log)]
-        known = np.nan_to_num(self.examination_)
-        examination = known[np.minimum(log.position, known.size) - 1]
+        examined = np.nan_to_num(self.examination_)
+        examination = examined[np.minimum(log.position, examined.size) - 1]
         return np.clip(examination * attraction, 0.0, 1.0)
 
 
@@ -156,11 +156,13 @@ class Positions:
                 f"got {shown.size}: drop impressions at lower positions"
             )
         table = counts.table(weights).tocsc()[:, shown].tocsr()
-        of_pair = np.bincount(counts.pair, weights, self.attraction.size)
+        pair_information = np.bincount(counts.pair, weights, self.attraction.size)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = counts.table(np.where(weights > 0, weights / of_pair[counts.pair], 0.0))
+            share = counts.table(
+                np.where(weights > 0, weights / pair_information[counts.pair], 0.0)
+            )
             share = share.tocsc()[:, shown].tocsr()
-            own = np.where(of_pair > 0, 1.0 / of_pair, 0.0)
+            own = np.where(pair_information > 0, 1.0 / pair_information, 0.0)
         # Information on positions after eliminating attraction: a graph Laplacian of positions,
         # whose rows sum to 0.
         linked = (table.T @ share).toarray()
@@ -182,14 +184,14 @@ def fit_positions(
     counts: Counts, smoothing: float, tol: float, max_iter: int
 ) -> tuple[Positions, int]:
     """Maximise the likelihood; return also the number of iterations."""
-    of_position, of_pair = counts.by_position(), counts.by_pair()
-    shown = of_position.sum(axis=1)
-    n_positions = len(of_position)
-    trials = of_pair.sum(axis=1) + 2 * smoothing
+    position_events, pair_events = counts.by_position(), counts.by_pair()
+    shown = position_events.sum(axis=1)
+    n_positions = len(position_events)
+    trials = pair_events.sum(axis=1) + 2 * smoothing
     with np.errstate(invalid="ignore"):
-        rate = np.nan_to_num(of_position[:, 1] / shown)
+        rate = np.nan_to_num(position_events[:, 1] / shown)
     examination = np.clip(rate / max(rate.max(), MARGIN), 0.05, 0.95)
-    attraction = np.clip((of_pair[:, 1] + smoothing) / trials, 0.0, 0.95)
+    attraction = np.clip((pair_events[:, 1] + smoothing) / trials, 0.0, 0.95)
     examined = np.empty(n_positions)
     attracted = np.empty(trials.size)
 
@@ -206,9 +208,9 @@ def fit_positions(
         )
         return np.clip(following, 0.0, 1.0 - MARGIN), value
 
-    found, n = maximise(step, np.concatenate([examination, attraction]), tol, max_iter)
-    theta = found[:n_positions]
-    gamma = found[n_positions:]
+    maximum, n = maximise(step, np.concatenate([examination, attraction]), tol, max_iter)
+    theta = maximum[:n_positions]
+    gamma = maximum[n_positions:]
     scale = theta[np.flatnonzero(shown)[0]]
     return Positions(np.where(shown > 0, theta / scale, np.nan), gamma * scale), n
 

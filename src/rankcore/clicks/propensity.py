@@ -119,8 +119,8 @@ class Propensities:
         if self.trust is None:
             return
         trust = as_vector(self.trust, "trust")
-        known = ~np.isnan(self.theta)
-        if trust.shape != self.theta.shape or not ((trust >= 0) & (trust <= 1))[known].all():
+        estimated = ~np.isnan(self.theta)
+        if trust.shape != self.theta.shape or not ((trust >= 0) & (trust <= 1))[estimated].all():
             raise ValueError(
                 "trust must have a probability for each position, from 0 to 1: the fraction of "
                 "clicks on documents known to be irrelevant, shown at positions drawn at random"
@@ -215,11 +215,14 @@ def propensities(
     array([1.  , 0.67])
     """
     check_option(method, "method", METHODS)
-    for name, given, of in [("features", features, "regression-em"), ("judged", judged, "judged")]:
-        if (given is None) != (method != of):
+    for name, argument, of in [
+        ("features", features, "regression-em"),
+        ("judged", judged, "judged"),
+    ]:
+        if (argument is None) != (method != of):
             raise ValueError(
                 f"{name} and method={of!r} require each other; got method={method!r} and "
-                f"{name}={'None' if given is None else '...'}"
+                f"{name}={'None' if argument is None else '...'}"
             )
     counts = count(log, clicks, 2)
     if not counts.events[:, 1].any():
@@ -241,8 +244,8 @@ def propensities(
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
     """Maximise the likelihood; return propensities and their logarithms' standard errors."""
     check_linked(counts)
-    found, _ = fit_positions(counts, 0.0, TOL, PASSES)
-    return found.examination, found.errors(counts)[0] / found.examination
+    positions, _ = fit_positions(counts, 0.0, TOL, PASSES)
+    return positions.examination, positions.errors(counts)[0] / positions.examination
 
 
 def _swap(counts: Counts) -> tuple[Floats, Floats]:
@@ -298,9 +301,9 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
         table[:, 0].astype(np.int32),
         np.ascontiguousarray(table[:, 1:]),
     )
-    found, _ = fit_positions(pseudo, 0.0, TOL, PASSES)
+    positions, _ = fit_positions(pseudo, 0.0, TOL, PASSES)
     # A document counts in several pairs of positions, so that this has no standard errors.
-    return found.examination, np.full(found.examination.size, np.nan)
+    return positions.examination, np.full(positions.examination.size, np.nan)
 
 
 def _tables(counts: Counts) -> tuple[Any, Any]:
@@ -354,13 +357,13 @@ def _regression(counts: Counts, features: Features) -> Floats:
         )
     kept = row[counts.pair] >= 0
     cells = Counts(pairs, counts.pair[kept], counts.position[kept], counts.events[kept])
-    given: Any = features.X
-    X = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given)
+    matrix: Any = features.X
+    X = matrix.tocsr() if hasattr(matrix, "tocsr") else np.asarray(matrix)
     X = X[np.maximum(row, 0)]
-    of_position = cells.by_position()
+    position_events = cells.by_position()
     trials = cells.by_pair().sum(axis=1)
-    shown = of_position.sum(axis=1)
-    theta = np.clip(of_position[:, 1] / np.maximum(shown, 1.0), 0.0, 1.0)
+    shown = position_events.sum(axis=1)
+    theta = np.clip(position_events[:, 1] / np.maximum(shown, 1.0), 0.0, 1.0)
     theta = np.clip(theta / theta.max(), 0.05, 0.95)
     gamma = np.full(trials.size, 0.5)
     examined = np.empty(theta.size)
@@ -425,12 +428,12 @@ def _judged_cells(counts: Counts, judged: Judged) -> _JudgedCells:
     pair = counts.pairs.rows(judged.qid, judged.docid)
     if relevance.size != pair.size or not ((relevance >= 0) & (relevance <= 1)).all():
         raise ValueError("judged requires a relevance from 0 to 1 for each qid and docid")
-    found = pair >= 0
-    known = np.full(counts.pairs.query.size, np.nan)
-    known[pair[found]] = relevance[found]
-    if np.unique(pair[found]).size < np.count_nonzero(found):
+    is_judged = pair >= 0
+    relevance_of_pair = np.full(counts.pairs.query.size, np.nan)
+    relevance_of_pair[pair[is_judged]] = relevance[is_judged]
+    if np.unique(pair[is_judged]).size < np.count_nonzero(is_judged):
         raise ValueError("judged must name each document of a query once")
-    r = known[counts.pair]
+    r = relevance_of_pair[counts.pair]
     kept = ~np.isnan(r)
     if not kept.any():
         raise ValueError("no judged document is in the log: pass qid and docid as the log has them")
@@ -449,5 +452,5 @@ def _attraction(classifier: Classifier, X: Any, attracted: Floats, trials: Float
     kept = weights > 0
     y = np.repeat([1, 0], trials.size)
     classifier.fit(X[rows[kept]], y[kept], sample_weight=weights[kept])
-    found = np.asarray(classifier.predict_proba(X), dtype=np.float64)[:, 1]
-    return np.clip(found, MARGIN, 1.0 - MARGIN)
+    attraction = np.asarray(classifier.predict_proba(X), dtype=np.float64)[:, 1]
+    return np.clip(attraction, MARGIN, 1.0 - MARGIN)

@@ -131,17 +131,17 @@ class ClickFile:
         window: int | None,
         on_error: Literal["raise", "drop"] = "raise",
     ) -> None:
-        known = (*REQUIRED, *OPTIONAL)
+        allowed = (*REQUIRED, *OPTIONAL)
         for name in columns:
-            if name not in known:
-                raise ValueError(f"columns must have keys from {', '.join(known)}; got {name!r}")
+            if name not in allowed:
+                raise ValueError(f"columns must have keys from {', '.join(allowed)}; got {name!r}")
         if window is not None:
             check_count(window, "window")
         self.path, self.window = path, window  # None: the whole file
         self.on_error: Literal["raise", "drop"] = on_error
         self._table = TableFile(
             path,
-            {name: columns.get(name, name) for name in known},
+            {name: columns.get(name, name) for name in allowed},
             {*REQUIRED, *columns},  # explicitly named columns are required
             gaps={"dwell"},  # for clicks only
             hint=": name its {name} by columns={{'{name}': ...}}, or --column {name}=...",
@@ -207,17 +207,17 @@ class ClickFile:
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
         """Validate columns, and convert them to numbers."""
         where = self._table.where(lines)
-        found: dict[str, NDArray[Any]] = {"line": lines}
+        arrays: dict[str, NDArray[Any]] = {"line": lines}
         for name in IDS:
             if name in columns:
-                found[name] = self._codes[name].number(columns[name], where)
-        found["position"] = floats(columns["position"], "position", where)
-        found["clicked"] = clicks_of(columns["clicked"], where)
+                arrays[name] = self._codes[name].number(columns[name], where)
+        arrays["position"] = floats(columns["position"], "position", where)
+        arrays["clicked"] = clicks_of(columns["clicked"], where)
         if "dwell" in columns:
-            dwell = [np.nan if one in ("", None) else one for one in columns["dwell"]]
-            found["dwell"] = floats(dwell, "dwell", where)
-        check_numbers(found, where)
-        return found
+            dwell = [np.nan if value in ("", None) else value for value in columns["dwell"]]
+            arrays["dwell"] = floats(dwell, "dwell", where)
+        check_numbers(arrays, where)
+        return arrays
 
 
 class _Sessions:
@@ -236,7 +236,7 @@ class _Sessions:
     def number(self, ids: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
         """Assign numbers to the sessions of the next rows; raise ValueError for a divided one."""
         self._kind = check_ids(ids, "session", where, self._kind)
-        starts = np.array([one != last for one, last in zip(ids, [self._last, *ids])])  # noqa: B905
+        starts = np.array([session != last for session, last in zip(ids, [self._last, *ids])])  # noqa: B905
         rows = np.flatnonzero(starts)
         # Of tuples, whose hashes of integers are mixed.
         hashes = np.array([hash((ids[row],)) for row in rows.tolist()], dtype=np.int64)
@@ -265,8 +265,10 @@ class _Sessions:
 
 def clicks_of(values: Any, where: Callable[[int], str]) -> NDArray[np.float64]:
     """Convert clicks to numbers, given 0 and 1, or false and true."""
-    given = [CLICKED.get(one, one) for one in values] if type(values[0]) is str else values
-    return floats(given, "clicked", where)
+    values_as_numbers = (
+        [CLICKED.get(value, value) for value in values] if type(values[0]) is str else values
+    )
+    return floats(values_as_numbers, "clicked", where)
 
 
 def _joined(blocks: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -54,9 +54,9 @@ class User:
         check_option(self.model, "model", MODELS)
         check_real(self.continuation, "continuation", 0.0, 1.0)
         for name in ("examination", "trust"):
-            given = getattr(self, name)
-            if given is not None:
-                _probabilities(given, name, None)
+            value = getattr(self, name)
+            if value is not None:
+                _probabilities(value, name, None)
 
 
 def simulate_clicks(
@@ -194,19 +194,19 @@ def simulate_sessions(
     return ClickLog._of(columns, codes, "row {}".format), row
 
 
-def _probabilities(given: ArrayLike, name: str, n: int | None) -> Floats:
-    found = np.ascontiguousarray(given, dtype=np.float64)
-    if found.ndim != 1 or (n is not None and found.size != n):
-        raise ValueError(f"{name} must have shape ({n},); got {found.shape}")
-    if not ((found >= 0) & (found <= 1)).all():
-        raise ValueError(f"{name} must hold probabilities")
-    return found
+def _probabilities(values: ArrayLike, name: str, n: int | None) -> Floats:
+    probabilities = np.ascontiguousarray(values, dtype=np.float64)
+    if probabilities.ndim != 1 or (n is not None and probabilities.size != n):
+        raise ValueError(f"{name} must have shape ({n},); got {probabilities.shape}")
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise ValueError(f"{name} must be probabilities from 0 to 1")
+    return probabilities
 
 
-def _by_position(given: ArrayLike | None, position: NDArray[np.int32], name: str) -> Floats:
-    if given is None:
+def _by_position(behaviour: ArrayLike | None, position: NDArray[np.int32], name: str) -> Floats:
+    if behaviour is None:
         return np.asarray(1.0 / position)
-    known = np.zeros(int(position.max()))
-    values = _probabilities(given, name, None)[: known.size]
-    known[: values.size] = values
-    return known[position - 1]
+    by_position = np.zeros(int(position.max()))
+    values = _probabilities(behaviour, name, None)[: by_position.size]
+    by_position[: values.size] = values
+    return by_position[position - 1]

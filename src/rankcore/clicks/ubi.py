@@ -95,14 +95,14 @@ def read_ubi(
         hits = record.get("query_response_hit_ids")
         if not isinstance(hits, list):
             raise ValueError(f"{where}: query_response_hit_ids must be a list of ids; got {hits!r}")
-        shown = [_word(one, "query_response_hit_ids", where) for one in hits[:depth]]
-        of_query = clicked.get(query_id, set())
-        lost += len(of_query.difference(shown))
+        shown = [_word(hit, "query_response_hit_ids", where) for hit in hits[:depth]]
+        clicked_objects = clicked.get(query_id, set())
+        lost += len(clicked_objects.difference(shown))
         columns["query"] += [_field(record, "user_query", where)] * len(shown)
         columns["document"] += shown
         ranker = record.get("application") or "unknown"
         columns["ranker"] += [_word(ranker, "application", where)] * len(shown)
-        clicks += [one in of_query for one in shown]
+        clicks += [hit in clicked_objects for hit in shown]
         sizes.append(len(shown))
         lines += [line] * len(shown)
     if lost:
@@ -126,7 +126,7 @@ def read_ubi(
 
 def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, set[str]]:
     """Collect the clicked objects by query."""
-    found: dict[str, set[str]] = {}
+    objects_by_query: dict[str, set[str]] = {}
     for record, where, _ in _records(path):
         if _action(record, where) not in actions:
             continue
@@ -135,16 +135,16 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
         if not isinstance(clicked, dict) or clicked.get("object_id") is None:
             raise ValueError(f"{where}: a click requires event_attributes.object.object_id")
         document = _word(clicked["object_id"], "event_attributes.object.object_id", where)
-        found.setdefault(_field(record, "query_id", where), set()).add(document)
-    return found
+        objects_by_query.setdefault(_field(record, "query_id", where), set()).add(document)
+    return objects_by_query
 
 
 def _action(record: dict[str, Any], where: str) -> str | None:
     """Return the name of the action of an event; None for events without one."""
-    found = record.get("action_name")
-    if not isinstance(found, str | None):
-        raise ValueError(f"{where}: action_name must be a word; got {found!r:.60}")
-    return found
+    action = record.get("action_name")
+    if not isinstance(action, str | None):
+        raise ValueError(f"{where}: action_name must be a word; got {action!r:.60}")
+    return action
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
@@ -163,7 +163,7 @@ def _field(record: dict[str, Any], key: str, where: str) -> str:
     return _word(record.get(key), key, where)
 
 
-def _word(one: Any, key: str, where: str) -> str:
-    if type(one) not in (int, str) or one == "" or "\0" in str(one):
-        raise ValueError(f"{where}: {key} must be a word without zero bytes; got {one!r:.60}")
-    return str(one)
+def _word(value: Any, key: str, where: str) -> str:
+    if type(value) not in (int, str) or value == "" or "\0" in str(value):
+        raise ValueError(f"{where}: {key} must be a word without zero bytes; got {value!r:.60}")
+    return str(value)

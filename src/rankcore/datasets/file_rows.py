@@ -124,9 +124,9 @@ class FileRows(RowBlocks):
     def unchecked(self) -> Iterator[tuple[str, Any]]:
         """Implement `RowBlocks.unchecked`."""
         for source in self.sources:
-            one = copy(self)
-            one.sources = [source]
-            for part in one.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
+            unscaled = copy(self)
+            unscaled.sources = [source]
+            for part in unscaled.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
                 yield title(source), part.X
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
@@ -157,6 +157,6 @@ class FileRows(RowBlocks):
                 raise ValueError(f"{title(self.sources[0])} has no rows")
             starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
             X = csr_in_place(np.concatenate(values), np.concatenate(columns), starts, n_features)
-            of_rows = np.concatenate(queries) if queries else None
-            self._whole = X, np.concatenate(labels), of_rows
+            query_ids = np.concatenate(queries) if queries else None
+            self._whole = X, np.concatenate(labels), query_ids
         return self._whole

@@ -51,10 +51,12 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
     """
     n = words.size
     if words.dtype.kind == "O":  # one word is much longer than the others
-        known: dict[Any, int] = {}
+        first_by_key: dict[Any, int] = {}
         groups = [0] * n if codes is None else codes.tolist()
         keys = zip(groups, words.tolist(), strict=True)
-        return np.fromiter((known.setdefault(k, row) for row, k in enumerate(keys)), np.int64, n)
+        return np.fromiter(
+            (first_by_key.setdefault(k, row) for row, k in enumerate(keys)), np.int64, n
+        )
     native = np.ascontiguousarray(words, dtype=f"=U{max(1, words.itemsize // 4)}")
     first = np.empty(n, np.int64)
     first_equal(
@@ -83,17 +85,17 @@ def written(
     allowed.
     """
     strange = re.compile(f"[{re.escape(SPACES + forbidden)}]").search
-    for row, found in enumerate(ids, start):
-        text = str(found)
+    for row, value in enumerate(ids, start):
+        text = str(value)
         if (
-            not isinstance(found, int | str)
+            not isinstance(value, int | str)
             or strange(text)
             or not (text or empty)
             or (len(text) > MAX_ID // 4 and len(text.encode("utf-8", "surrogateescape")) > MAX_ID)
         ):
             besides = f" and {forbidden}" if forbidden else ""
             raise ValueError(
-                f"{name} {found!r} of row {row} cannot be written: it must be an integer or a str "
+                f"{name} {value!r} of row {row} cannot be written: it must be an integer or a str "
                 f"of 1 to {MAX_ID} bytes without spaces{besides}"
             )
         yield text

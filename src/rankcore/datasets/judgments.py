@@ -120,19 +120,19 @@ class _Pairs:
     @classmethod
     def _from_frame(cls, frame: Any) -> list[np.ndarray]:
         names = ["query_id", "doc_id", cls._column]
-        known = frame_of(frame)
-        if known is None:
+        columns = frame_of(frame)
+        if columns is None:
             raise TypeError(
                 "frame must be a data frame of pandas, polars or Arrow; got a "
                 f"{type(frame).__name__}"
             )
         for name in names:
-            if name not in known.names:
+            if name not in columns.names:
                 raise ValueError(
                     f"the frame must have the columns {', '.join(names)}; got "
-                    f"{', '.join(map(str, known.names))}"
+                    f"{', '.join(map(str, columns.names))}"
                 )
-        return [known.values(known.names.index(name)) for name in names]
+        return [columns.values(columns.names.index(name)) for name in names]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -137,19 +137,19 @@ class LetorData:
         for row, comment in enumerate(self.comments):
             for key, value in _PAIR.findall(comment):
                 columns.setdefault(key, {})[row] = value
-        return {key: _column(key, found, len(self.comments)) for key, found in columns.items()}
+        return {key: _column(key, texts, len(self.comments)) for key, texts in columns.items()}
 
 
-def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
+def _column(key: str, texts: dict[int, str], n_rows: int) -> np.ndarray:
     # Python parses 12_3 as 123; here it is an id.
-    if key.lower() != "docid" and not any("_" in value for value in found.values()):
+    if key.lower() != "docid" and not any("_" in value for value in texts.values()):
         try:
             numbers = np.full(n_rows, np.nan)
-            numbers[list(found)] = [float(value) for value in found.values()]
+            numbers[list(texts)] = [float(value) for value in texts.values()]
             return numbers
         except ValueError:
             pass  # not all are numbers
-    return np.array([found.get(row, "") for row in range(n_rows)])
+    return np.array([texts.get(row, "") for row in range(n_rows)])
 
 
 def load_letor(

@@ -372,10 +372,10 @@ class Collected(BlockRows):
         first_run = starts.searchsorted(first + 1) - 1
         runs = block.runs[first_run : starts.searchsorted(last)]
         for run in np.flatnonzero(runs[:, 5] != CANONICAL).tolist():
-            found = QueryRun._make(runs[run].tolist())
-            block.check_id(found.start, found.stop)
-            self.run_words[self.n_runs + run] = block.word(found.start, found.stop)
-            self.has_words |= found.kind == WORD
+            query_run = QueryRun._make(runs[run].tolist())
+            block.check_id(query_run.start, query_run.stop)
+            self.run_words[self.n_runs + run] = block.word(query_run.start, query_run.stop)
+            self.has_words |= query_run.kind == WORD
         self.run_rows.append(np.maximum(runs[:, 0], first) + (self.n_rows - first))
         self.run_ids.append(runs[:, 3].copy())
         self.n_runs += len(runs)
@@ -383,13 +383,13 @@ class Collected(BlockRows):
     def _add_docids(self, block: Block, comments: np.ndarray) -> None:
         spans = np.empty_like(comments)
         longest = find_docids(block.text, comments, spans)
-        found = None
+        docids = None
         if longest:
             if longest > MAX_ID:
                 start, stop = spans[(spans[:, 1] - spans[:, 0]).argmax()].tolist()
                 block.check_id(start, stop)
-            found = words_of(block.text, spans, longest)
-        self.docid_parts.append((len(spans), found))
+            docids = words_of(block.text, spans, longest)
+        self.docid_parts.append((len(spans), docids))
 
     def matrix(self) -> Any:
         """Return the features, CSR or dense; nothing can be appended afterwards."""
@@ -414,7 +414,7 @@ class Collected(BlockRows):
 
     def docids(self) -> np.ndarray | None:
         """Return the document id of each row, empty where there is none; None without ids."""
-        if all(found is None for _, found in self.docid_parts):
+        if all(docids is None for _, docids in self.docid_parts):
             return None
-        parts = [np.zeros(n, "U1") if found is None else found for n, found in self.docid_parts]
+        parts = [np.zeros(n, "U1") if docids is None else docids for n, docids in self.docid_parts]
         return np.concatenate(parts)

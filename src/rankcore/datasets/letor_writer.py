@@ -76,8 +76,8 @@ def dump_letor(
     """
     if docid is not None and comments is not None:
         raise ValueError("docid and comments exclude each other: write the ids inside the comments")
-    given: Any = X
-    empty = np.ndim(given) == 2 and np.shape(given)[0] == 0
+    matrix: Any = X
+    empty = np.ndim(matrix) == 2 and np.shape(matrix)[0] == 0
     examples = None if empty else as_rows(X)
     n_rows = 0 if examples is None else examples.n_rows
     labels = _column("y", as_reals(y, "y"), n_rows)

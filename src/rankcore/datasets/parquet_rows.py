@@ -41,7 +41,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
     """List Parquet files in a directory; names that begin with "." or "_" are skipped."""
     with os.scandir(folder) as entries:
-        paths = [one.path for one in entries if one.name[0] not in "._" and one.is_file()]
+        paths = [entry.path for entry in entries if entry.name[0] not in "._" and entry.is_file()]
     return sorted(os.fsdecode(path) for path in paths if is_parquet(path))
 
 
@@ -111,10 +111,10 @@ class ParquetRows(FileRows):
         self.label: str | None = LABEL if label is None else label
         if not labelled and self.label not in names:
             self.label = None
-        self.qid = qid or next((one for one in QUERIES if one in names), None)
+        self.qid = qid or next((name for name in QUERIES if name in names), None)
         taken = self._taken
         if columns is None:
-            self.columns = [one for one in names if one not in taken]
+            self.columns = [name for name in names if name not in taken]
         else:
             self.columns = as_names(columns, "columns")
         if len({*self.columns, *taken}) < len(self.columns) + len(taken):
@@ -130,7 +130,7 @@ class ParquetRows(FileRows):
     @property
     def _taken(self) -> list[str]:
         """Columns that are not features."""
-        return [one for one in (self.label, self.qid) if one is not None]
+        return [name for name in (self.label, self.qid) if name is not None]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -203,8 +203,8 @@ class ParquetRows(FileRows):
         for path in map(str, self.sources):
             size = os.path.getsize(path)
             with self._opened(path) as file:
-                found = file.schema_arrow.names
-                wanted = self._wanted(path, found)
+                names = file.schema_arrow.names
+                wanted = self._wanted(path, names)
                 total = max(file.metadata.num_rows, 1)
                 n = 0
                 for batch in self._decoded(file, path, n_rows, wanted):
@@ -235,14 +235,14 @@ class ParquetRows(FileRows):
                     yield _Batch(X, labels, starts, before + size * n // total)
             before += size
 
-    def _wanted(self, path: str, found: list[str]) -> list[str]:
+    def _wanted(self, path: str, names: list[str]) -> list[str]:
         """Return the columns to read among those found."""
         wanted = [*self.columns, *self._taken]
         for name in wanted:
-            if found.count(name) != 1:
-                some = found if len(found) < 9 else [*found[:4], "...", *found[-4:]]
+            if names.count(name) != 1:
+                some = names if len(names) < 9 else [*names[:4], "...", *names[-4:]]
                 raise ValueError(
-                    f"{path} has {found.count(name) or 'no'} columns named {name!r}, of which one "
+                    f"{path} has {names.count(name) or 'no'} columns named {name!r}, of which one "
                     f"is required; it has {', '.join(some)}: name columns of labels and queries "
                     "(label=, qid=; --label, --qid)"
                 )
@@ -252,11 +252,11 @@ class ParquetRows(FileRows):
         """Read all rows of the first file: X, labels, queries and document ids."""
         path = str(self.sources[0])
         with self._opened(path) as file:
-            found = file.schema_arrow.names
-            wanted = self._wanted(path, found)
-            known = DOCID in found and DOCID not in wanted
+            names = file.schema_arrow.names
+            wanted = self._wanted(path, names)
+            has_docids = DOCID in names and DOCID not in wanted
             with self._undamaged(path, OSError):
-                table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
+                table = file.read([*wanted, *([DOCID] if has_docids else [])]).combine_chunks()
         if not table.num_rows:
             raise ValueError(f"{path} holds no examples")
         batch = table.to_batches()[0]
@@ -266,7 +266,7 @@ class ParquetRows(FileRows):
         if self.qid is not None:
             queries = self._ids(batch, self.qid, path)
             queries = queries.astype(str) if queries.dtype == object else queries
-        if known:
+        if has_docids:
             ids = self._ids(batch, DOCID, path).astype(str)
         return _csr(X), labels, queries, ids
 
@@ -302,8 +302,8 @@ class ParquetRows(FileRows):
                 )
             columns.append(column)
         table = arrow.RecordBatch.from_arrays(columns, self.columns)
-        found = table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
-        return np.ascontiguousarray(found, self.dtype)
+        dense = table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+        return np.ascontiguousarray(dense, self.dtype)
 
     def _labels(self, batch: Any, path: str) -> NDArray[np.float64]:
         if self.label is None:
@@ -322,11 +322,11 @@ class ParquetRows(FileRows):
         if column.null_count:
             raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
         cast = _as_float64(self._arrow, column, name, path)
-        found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
-        if not np.isfinite(found).all():
-            odd = found[~np.isfinite(found)][0]
+        labels: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+        if not np.isfinite(labels).all():
+            odd = labels[~np.isfinite(labels)][0]
             raise ValueError(f"{path}: labels must be finite; column {name!r} has {odd}")
-        return found
+        return labels
 
     def _ids(self, batch: Any, name: str, path: str) -> NDArray[Any]:
         arrow = self._arrow
@@ -343,12 +343,12 @@ class ParquetRows(FileRows):
         try:
             if arrow.types.is_dictionary(kind):
                 column = column.dictionary_decode()
-            found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+            ids: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         except arrow.ArrowException as error:
             raise ValueError(
                 f"{path}: column {name!r} of type {column.type} cannot be read as ids: {error}"
             ) from error
-        return found
+        return ids
 
 
 def _csr(X: NDArray[Any]) -> Any:

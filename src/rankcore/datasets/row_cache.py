@@ -117,19 +117,19 @@ class CachedRows(RowBlocks):
         self.dtype = arrays["values"].dtype
         if about["feature_names"] is not None:
             self.feature_names = np.array(about["feature_names"], dtype=object)
-        names = [one.get("name") for one in about["sources"] if isinstance(one, dict)]
+        names = [source.get("name") for source in about["sources"] if isinstance(source, dict)]
         # The folder of standard input is temporary, and its name unknown to the user.
         self._name = str(names[0] if len(names) == 1 else path)
         self.size = sum(arrays[name].nbytes for name in PARTS)
         self._labels_checked = np.zeros(len(self._blocks), dtype=bool)
         if not self._arrays_fit():
             raise ValueError(
-                f"{self.path} is damaged: the arrays do not fit together; create the cache again"
+                f"{self.path} is damaged: the arrays are inconsistent; create the cache again"
             )
 
     def __repr__(self) -> str:
-        known = self._stats
-        return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
+        stats = self._stats
+        return f"<rows of {self.path}: {stats.n_rows} x {stats.n_features}>"
 
     def stats(self) -> DatasetStats:
         """Implement `RowBlocks.stats`, from the cache."""
@@ -189,28 +189,28 @@ class CachedRows(RowBlocks):
 
     def _arrays_fit(self) -> bool:
         """Return whether the shapes of the arrays, and all bounds in them, are consistent."""
-        known, blocks = self._stats, self._blocks
+        stats, blocks = self._stats, self._blocks
         arrays = {name: file.array for name, file in self._files.items()}
         return bool(
-            known.n_rows >= 1
-            and arrays["values"].shape == arrays["columns"].shape == (known.n_values,)
-            and arrays["starts"].shape == (known.n_rows + 1,)
+            stats.n_rows >= 1
+            and arrays["values"].shape == arrays["columns"].shape == (stats.n_values,)
+            and arrays["starts"].shape == (stats.n_rows + 1,)
             and arrays["starts"][0] == 0
-            and arrays["labels"].shape == (known.n_rows,)
+            and arrays["labels"].shape == (stats.n_rows,)
             and blocks.ndim == 2
             and blocks.shape[1] == 3
             and blocks[0].tolist() == [0, 0, 0]
-            and blocks[-1].tolist() == [known.n_rows, known.n_values, self._queries.size]
+            and blocks[-1].tolist() == [stats.n_rows, stats.n_values, self._queries.size]
             and (np.diff(blocks[:, 0]) >= 1).all()
             and (np.diff(blocks, axis=0) >= 0).all()
             and self._queries_fit()
-            and known.labels.ndim == 1
-            and (np.diff(known.labels) > 0).all()
-            and known.counts.shape == known.labels.shape
-            and (known.counts >= 1).all()
-            and known.counts.sum() == known.n_rows
-            and known.magnitudes.shape == (known.n_features,)
-            and ((known.magnitudes >= 0) & (known.magnitudes < np.inf)).all()
+            and stats.labels.ndim == 1
+            and (np.diff(stats.labels) > 0).all()
+            and stats.counts.shape == stats.labels.shape
+            and (stats.counts >= 1).all()
+            and stats.counts.sum() == stats.n_rows
+            and stats.magnitudes.shape == (stats.n_features,)
+            and ((stats.magnitudes >= 0) & (stats.magnitudes < np.inf)).all()
         )
 
     def _queries_fit(self) -> bool:
@@ -262,8 +262,8 @@ class CachedRows(RowBlocks):
         n_values = 0
         for block in chosen:
             span = self._span("values", block)
-            of_block = self._files["starts"].array[self._span("starts", block)]
-            starts.append(of_block + (n_values - span.start))
+            block_starts = self._files["starts"].array[self._span("starts", block)]
+            starts.append(block_starts + (n_values - span.start))
             n_values += span.stop - span.start
         values, columns = self._blocks_of("values", chosen), self._blocks_of("columns", chosen)
         rows = csr_rows(

@@ -125,10 +125,10 @@ def _write(source: FileRows, folder: Path) -> None:
         for name, kind in kinds.items():
             files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
         name = title(source.sources[0])
-        known = collect_stats(_append_rows(source, files), source.n_features, source.size, name)
-        files["magnitudes"].add(known.magnitudes)
-        files["distinct"].add(known.labels)
-        files["counts"].add(known.counts)
+        stats = collect_stats(_append_rows(source, files), source.n_features, source.size, name)
+        files["magnitudes"].add(stats.magnitudes)
+        files["distinct"].add(stats.labels)
+        files["counts"].add(stats.counts)
     finally:
         for file in files.values():
             file.finish()
@@ -136,7 +136,7 @@ def _write(source: FileRows, folder: Path) -> None:
     description = {
         "format": FORMAT,
         "version": VERSION,
-        **{name: getattr(known, name) for name in KINDS},
+        **{name: getattr(stats, name) for name in KINDS},
         "feature_names": None if names is None else names.tolist(),
         **source.settings,
         "sources": stamps,

@@ -162,12 +162,13 @@ def _rows(
         same = about["sources"] == source_stamps(sources)
         if not same or any(about.get(name) != value for name, value in files.settings.items()):
             raise ValueError(
-                f"{cache} is a row cache of other files, or they have changed since, or of "
-                "other settings: delete it, or choose another directory"
+                f"{cache} was made from other files, from earlier versions of these, or with other "
+                "settings: delete it, or choose another directory"
             )
         return _opened(cache, window, options.n_features)
     if any(
-        hasattr(one, "read") or (os.path.exists(one) and not os.path.isfile(one)) for one in sources
+        hasattr(source, "read") or (os.path.exists(source) and not os.path.isfile(source))
+        for source in sources
     ):
         folder = mkdtemp(prefix="rankcore-")
         try:
@@ -185,7 +186,7 @@ def _open_files(
     sources: list[Source], options: Options, window: int, columns: _ColumnNames
 ) -> FileRows:
     """Open files of one format."""
-    tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
+    tables = [not hasattr(source, "read") and is_parquet(source) for source in sources]
     if not any(tables):
         if columns.any_given():
             raise ValueError(
@@ -197,7 +198,7 @@ def _open_files(
         raise ValueError(f"{other} is not a Parquet file, unlike others: pass files of one format")
     if options.zero_based:
         raise ValueError("zero_based is for text files, whose features have numbers")
-    paths = [os.fsdecode(one) for one in sources]  # type: ignore[arg-type]
+    paths = [os.fsdecode(source) for source in sources]  # type: ignore[arg-type]
     rows = ParquetRows(paths, options.dtype, window, columns.label, columns.qid, columns.features)
     n_features = options.n_features
     if n_features is not None and n_features != rows.n_features:
@@ -210,39 +211,43 @@ def _open_files(
 def list_files(source: Sources) -> list[Source]:
     """List sources as `list_sources`, with directories replaced by their Parquet files."""
     sources = list_sources(source)
-    found: list[Source] = []
-    for one in sources:
-        cached = is_cache(one)
+    files: list[Source] = []
+    for source_path in sources:
+        cached = is_cache(source_path)
         if cached and len(sources) > 1:
-            raise ValueError(f"{one} is a row cache, which cannot be read together with others")
-        if cached or hasattr(one, "read") or not os.path.isdir(one):
-            found.append(one)
-        elif tables := parquet_files(one):
-            found += tables
+            raise ValueError(
+                f"{source_path} is a row cache, which cannot be read together with other files"
+            )
+        if cached or hasattr(source_path, "read") or not os.path.isdir(source_path):
+            files.append(source_path)
+        elif tables := parquet_files(source_path):
+            files += tables
         else:
-            raise ValueError(f"{one} is a directory, but not a row cache, and has no Parquet files")
-    return found
+            raise ValueError(
+                f"{source_path} is a directory, but not a row cache, and has no Parquet files"
+            )
+    return files
 
 
 def list_sources(source: Sources) -> list[Source]:
     """List the files of a path, a pattern or a list of them; a pattern's matches by name."""
     single = isinstance(source, str | os.PathLike) or hasattr(source, "read")
-    found: list[Source] = []
-    for one in [source] if single else source:  # type: ignore[union-attr]
-        if not hasattr(one, "read") and not isinstance(one, str | os.PathLike):
+    sources: list[Source] = []
+    for item in [source] if single else source:  # type: ignore[union-attr]
+        if not hasattr(item, "read") and not isinstance(item, str | os.PathLike):
             raise TypeError(
-                f"expected paths or files opened in binary mode; got {type(one).__name__}"
+                f"expected paths or files opened in binary mode; got {type(item).__name__}"
             )
-        if isinstance(one, str) and not os.path.exists(one) and any(c in one for c in "*?["):
-            matches = sorted(glob(one, recursive=True))
+        if isinstance(item, str) and not os.path.exists(item) and any(c in item for c in "*?["):
+            matches = sorted(glob(item, recursive=True))
             if not matches:
-                raise ValueError(f"no file matches {one}")
-            found += matches
+                raise ValueError(f"no file matches {item}")
+            sources += matches
         else:
-            found.append(one)  # type: ignore[arg-type]
-    if not found:
+            sources.append(item)  # type: ignore[arg-type]
+    if not sources:
         raise ValueError("expected at least one file; got none")
-    return found
+    return sources
 
 
 def _opened(path: Any, window: int, n_features: int | None) -> CachedRows:

@@ -26,13 +26,13 @@ def as_it_takes(scaler: Any, X: Any) -> Any:
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
     """Fit a scaler to rows on disk: MaxAbsScaler from their statistics, others in one scan."""
-    known = blocks.stats()
+    stats = blocks.stats()
     if type(scaler).__name__ == "MaxAbsScaler":
-        scaler.fit(known.magnitudes[None].astype(blocks.dtype))
-        scaler.n_samples_seen_ = known.n_rows
+        scaler.fit(stats.magnitudes[None].astype(blocks.dtype))
+        scaler.n_samples_seen_ = stats.n_rows
     else:
         n_rows = 0
-        for window in blocks.windows(known.n_features, None):
+        for window in blocks.windows(stats.n_features, None):
             # Sums of float32 values would be rounded to float32 after each block.
             X = as_matrix(window.rows).astype(np.float64, copy=False)
             scaler.partial_fit(as_it_takes(scaler, X))
@@ -77,13 +77,13 @@ class ScaledRows(RowBlocks):
             self._stats = collect_stats(pieces, self.n_features, self.size, repr(self))
         return self._stats
 
-    def _pieces(self, known: DatasetStats) -> Iterator[Piece]:
-        for window in self.windows(known.n_features, None):
+    def _pieces(self, stats: DatasetStats) -> Iterator[Piece]:
+        for window in self.windows(stats.n_features, None):
             values = window.rows.arrays[0]
             columns = window.rows.columns
             if columns is None:
-                columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(values))
-            yield Piece(window.labels, columns, values.ravel(), known.in_queries, window.done)
+                columns = np.tile(np.arange(stats.n_features, dtype=np.int32), len(values))
+            yield Piece(window.labels, columns, values.ravel(), stats.in_queries, window.done)
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """Implement `RowBlocks.windows`."""

@@ -54,7 +54,7 @@ class TableFile:
         for columns, lines in self._parquet_blocks() if self._parquet else self._text_blocks():
             for name, values in columns.items():
                 if not {list, dict}.isdisjoint(map(type, values)):
-                    at = next(i for i, one in enumerate(values) if isinstance(one, list | dict))
+                    at = next(i for i, value in enumerate(values) if isinstance(value, list | dict))
                     raise ValueError(
                         f"{self.where(lines)(at)}: {self._names[name]} must be a word or a number; "
                         f"got {_shown(values[at])}"
@@ -85,30 +85,30 @@ class TableFile:
         names = [name.strip() for name in next(csv.reader([header]), [])]
         places = self._places(names)
         for rows, numbers in _lines(blocks, rest, first + 1, self.title):
-            found = self._split(rows, numbers, len(names))
-            taken = [*zip(*found, strict=True)]
+            fields = self._split(rows, numbers, len(names))
+            taken = [*zip(*fields, strict=True)]
             columns = {name: taken[place] for name, place in places.items()}
             yield columns, np.array(numbers, dtype=np.int64)
 
     def _split(self, rows: list[str], numbers: list[int], n_fields: int) -> list[list[str]]:
         """Split rows of CSV into fields."""
-        found: list[list[str]] = []
+        split_rows: list[list[str]] = []
         with suppress(csv.Error):  # found again in the loop below, with its line
-            found = [*csv.reader(rows, strict=True)]
-            if len(found) == len(rows) and {*map(len, found)} == {n_fields}:
-                return found
-        found = []
+            split_rows = [*csv.reader(rows, strict=True)]
+            if len(split_rows) == len(rows) and {*map(len, split_rows)} == {n_fields}:
+                return split_rows
+        split_rows = []
         reader = csv.reader(rows, strict=True)
         try:
             for fields in reader:
-                if reader.line_num > len(found) + 1:
+                if reader.line_num > len(split_rows) + 1:
                     raise csv.Error("a line break within quotes is not supported")
                 if len(fields) != n_fields:
                     raise csv.Error(f"{len(fields)} fields; the header has {n_fields}")
-                found.append(fields)
+                split_rows.append(fields)
         except csv.Error as error:
-            raise ValueError(f"{self.title}, line {numbers[len(found)]}: {error}") from None
-        return found
+            raise ValueError(f"{self.title}, line {numbers[len(split_rows)]}: {error}") from None
+        return split_rows
 
     def _json_blocks(self, blocks: Blocks, text: str, first: int) -> Iterator[Block]:
         places: dict[str, int] | None = None
@@ -173,9 +173,9 @@ def _begun(blocks: Blocks, name: str) -> tuple[str, int]:
     """Return the text from the first line that is not blank, and that line's number."""
     for block, first in blocks:
         text = _decoded(block, name, first)
-        found = text.lstrip()
-        if found:
-            return found, first + text.count("\n", 0, len(text) - len(found))
+        begun = text.lstrip()
+        if begun:
+            return begun, first + text.count("\n", 0, len(text) - len(begun))
     raise ValueError(f"{name} is empty: it must have a header or JSON objects")
 
 
@@ -190,7 +190,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
 def json_object(line: str, where: str) -> dict[str, Any]:
     """Parse a line that holds a JSON object; errors begin with ``where``."""
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"{where}: {error}") from None
     except ValueError:  # of an integer
@@ -200,9 +200,9 @@ def json_object(line: str, where: str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise ValueError(f"{where}: JSON is nested too deeply") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{where}: expected a JSON object; got {type(found).__name__}")
-    return found
+    if not isinstance(parsed, dict):
+        raise ValueError(f"{where}: expected a JSON object; got {type(parsed).__name__}")
+    return parsed
 
 
 def _lines(
@@ -244,15 +244,15 @@ def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.fl
     try:
         return np.fromiter(map(float, values), np.float64, len(values))
     except (TypeError, ValueError, OverflowError):
-        for at, one in enumerate(values):
+        for at, value in enumerate(values):
             try:
-                float(one)
+                float(value)
             except OverflowError:
                 raise ValueError(
                     f"{where(at)}: {name} must be a number in the range of float64; got an "
                     "integer beyond it"
                 ) from None
             except (TypeError, ValueError):
-                found = _shown(one)
-                raise ValueError(f"{where(at)}: {name} must be a number; got {found}") from None
+                shown = _shown(value)
+                raise ValueError(f"{where(at)}: {name} must be a number; got {shown}") from None
         raise

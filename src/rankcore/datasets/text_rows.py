@@ -39,7 +39,7 @@ class TextRows(FileRows):
     """Rows of text files. Memory: a window, a block of text, and 100 bytes per query."""
 
     def __init__(self, sources: Sequence[Source], options: Options, window: int) -> None:
-        size = sum(os.path.getsize(one) for one in sources if not hasattr(one, "read"))
+        size = sum(os.path.getsize(source) for source in sources if not hasattr(source, "read"))
         super().__init__(sources, size, options.dtype, options.n_features, window)
         self.options = options
 

@@ -63,25 +63,25 @@ def nearest_moves(
     """
     features, changed = explained.features, scores.changed
     numbers = _moved_columns(explained, changed, x, row, background)
-    if all(one.exact for one in features):
-        return numbers[:, [one.columns[0] for one in features]]
-    found = np.full((2, len(features)), None, dtype=object)
+    if all(feature.exact for feature in features):
+        return numbers[:, [feature.columns[0] for feature in features]]
+    moves = np.full((2, len(features)), None, dtype=object)
     for j, feature in enumerate(features):
         if feature.exact:
-            found[:, j] = numbers[:, feature.columns[0]]
+            moves[:, j] = numbers[:, feature.columns[0]]
         elif feature.word is None:
             candidates = _candidates(explained, feature, x, background, changed)
             if candidates is not None:
                 ranks = _ranks_with(explained, x, feature, candidates)
-                found[:, j] = _first_of(candidates, ranks - changed.now)
+                moves[:, j] = _first_of(candidates, ranks - changed.now)
     strongest = largest(np.abs(scores.parts).max(axis=1), _WORDS)
     texts: dict[Any, list[int]] = {}
     for j in strongest:
         if features[j].word is not None:
             texts.setdefault((features[j].source, id(features[j].vectorizer)), []).append(j)
     for numbers_of_words in texts.values():
-        _set_words(found, explained, x, numbers_of_words, changed.now)
-    return found
+        _set_words(moves, explained, x, numbers_of_words, changed.now)
+    return moves
 
 
 def _ranks_with(
@@ -107,22 +107,24 @@ def _candidates(
     if feature.labels is None:
         if background is None:
             return None
-        known = np.unique(explained.column(background, feature))
-        known = known[~np.isnan(known) & (known != now)]
-        known = known[np.linspace(0, known.size - 1, min(known.size, _NUMBERS)).astype(int)]
-        start = now if now == now or not known.size else np.median(known)
-        return known[np.argsort(np.abs(known - start), kind="stable")].tolist()
+        distinct = np.unique(explained.column(background, feature))
+        distinct = distinct[~np.isnan(distinct) & (distinct != now)]
+        distinct = distinct[
+            np.linspace(0, distinct.size - 1, min(distinct.size, _NUMBERS)).astype(int)
+        ]
+        start = now if now == now or not distinct.size else np.median(distinct)
+        return distinct[np.argsort(np.abs(distinct - start), kind="stable")].tolist()
     labels: list[Any] = feature.labels
     if background is not None:
-        seen = {one for one in explained.column(background, feature) if is_known(one)}
-        labels = [one for one in labels or sorted(seen) if one in seen]
+        seen = {label for label in explained.column(background, feature) if is_known(label)}
+        labels = [label for label in labels or sorted(seen) if label in seen]
     elif not labels:
         labels = changed.codes(feature.columns[0])
-    return [one for one in labels if is_known(one) and one != now]
+    return [label for label in labels if is_known(label) and label != now]
 
 
 def _set_words(
-    found: NDArray[Any], explained: ExplainedModel, x: Any, numbers: list[int], now: int
+    moves: NDArray[Any], explained: ExplainedModel, x: Any, numbers: list[int], now: int
 ) -> None:
     """Try a text without each of its words, and with each other word appended."""
     features = [explained.features[j] for j in numbers]
@@ -132,12 +134,12 @@ def _set_words(
         return
     present = explained.values(x)[0, numbers] == "present"
     edited = [
-        without_word(words, str(one.word)) if has else f"{words} {one.word}"
-        for one, has in zip(features, present.tolist(), strict=True)
+        without_word(words, str(feature.word)) if has else f"{words} {feature.word}"
+        for feature, has in zip(features, present.tolist(), strict=True)
     ]
     changes = _ranks_with(explained, x, first, edited) - now
     # A pair of words around a stop word is still there.
-    places = [first.vectorizer.vocabulary_[one.word] for one in features]
+    places = [first.vectorizer.vocabulary_[feature.word] for feature in features]
     weights = first.vectorizer.transform(edited).tocsr()[np.arange(len(places)), places]
     differs = (np.asarray(weights).ravel() != 0) != present
     for j, has, change in zip(
@@ -147,7 +149,7 @@ def _set_words(
         strict=True,
     ):
         other = "absent" if has else "present"
-        found[:, j] = [other if sign * change > 0 else np.nan for sign in (1, -1)]
+        moves[:, j] = [other if sign * change > 0 else np.nan for sign in (1, -1)]
 
 
 def _moved_columns(
@@ -158,7 +160,7 @@ def _moved_columns(
     Shape (2, n_columns): where the rank is higher, and lower.
     """
     exact = np.zeros(row.size, dtype=bool)
-    exact[[one.columns[0] for one in explained.features if one.exact]] = True
+    exact[[feature.columns[0] for feature in explained.features if feature.exact]] = True
     columns, values = changed.numeric()
     low, high = np.full(row.size, -np.inf), np.full(row.size, np.inf)
     if background is not None:
@@ -168,8 +170,8 @@ def _moved_columns(
     columns, values, distances = columns[wanted], values[wanted], distances[wanted]
     change = changed.ranks(columns, values) - changed.now
     farthest_first = np.argsort(-distances, kind="stable")
-    found = np.full((2, row.size), np.nan)
-    for moved, sign in zip(found, (1, -1), strict=True):
+    moves = np.full((2, row.size), np.nan)
+    for moved, sign in zip(moves, (1, -1), strict=True):
         kept = farthest_first[sign * change[farthest_first] > 0]
         moved[columns[kept]] = values[kept]  # the last of several values of a column is kept
         if explained.front:
@@ -177,7 +179,7 @@ def _moved_columns(
             reached = _unscaled(explained, changed, x, row, at, moved[at], sign)
             inside = (reached[1] >= low[at]) & (reached[1] <= high[at])
             moved[at] = np.where(inside, reached[0], np.nan)
-    return found
+    return moves
 
 
 def _unscaled(
@@ -197,9 +199,9 @@ def _unscaled(
     filled[columns] = values
     now, then = explained.unscaled(np.stack([row, filled]))[:, columns]
     sources = [explained.features[j].source for j in explained.of_columns[columns]]
-    found = np.full((2, columns.size), np.nan)
+    moves = np.full((2, columns.size), np.nan)
     for further in _FURTHER:
-        left = np.flatnonzero(np.isnan(found[0]))
+        left = np.flatnonzero(np.isnan(moves[0]))
         if not left.size:
             break
         trial = then + further * np.sign(then - now) * np.maximum(np.abs(then), np.abs(then - now))
@@ -207,8 +209,8 @@ def _unscaled(
         encoded = dense_values(explained.rows(explained.with_values(x, changes)))[0, columns]
         reached = sign * (changed.ranks(columns, encoded) - changed.now) > 0
         kept = left[reached[left]]
-        found[:, kept] = trial[kept], encoded[kept]
-    return found[0], found[1]
+        moves[:, kept] = trial[kept], encoded[kept]
+    return moves[0], moves[1]
 
 
 # ------------------------------------------------------------------------- linear scores
@@ -310,16 +312,16 @@ def _thresholds_around(
     score: float, now: int, changes: Floats, ranks: NDArray[np.int32], n_ranks: int
 ) -> Floats:
     """Return the score nearest to ``score`` at which each rank but the lowest begins."""
-    here = int(np.searchsorted(changes, score, "right"))
-    found = np.empty(n_ranks - 1)
+    place = int(np.searchsorted(changes, score, "right"))
+    starts = np.empty(n_ranks - 1)
     for rank in range(1, n_ranks):
         if rank <= now:
-            below = np.flatnonzero(ranks[:here] < rank)
-            found[rank - 1] = changes[below[-1]] if below.size else -np.inf
+            below = np.flatnonzero(ranks[:place] < rank)
+            starts[rank - 1] = changes[below[-1]] if below.size else -np.inf
         else:
-            above = np.flatnonzero(ranks[here + 1 :] >= rank)
-            found[rank - 1] = changes[here + above[0]] if above.size else np.inf
-    return found
+            above = np.flatnonzero(ranks[place + 1 :] >= rank)
+            starts[rank - 1] = changes[place + above[0]] if above.size else np.inf
+    return starts
 
 
 # ------------------------------------------------------------------------- trees

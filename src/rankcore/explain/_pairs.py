@@ -143,15 +143,15 @@ def pair(
     True
     """
     explained = ExplainedModel(model, feature_names)
-    of_rows = as_names(names, "names")
-    if len(of_rows) != 2:
+    row_names = as_names(names, "names")
+    if len(row_names) != 2:
         raise ValueError(f"names must name two rows; got {names!r}")
     a, b = explained.one_row(a, "a"), explained.one_row(b, "b")
     values, score_b = explained.dense(a, b)
     parts = values[0]
     return PairExplanation(
-        str(of_rows[0]),
-        str(of_rows[1]),
+        str(row_names[0]),
+        str(row_names[1]),
         explained.names,
         parts,
         explained.values(a)[0],

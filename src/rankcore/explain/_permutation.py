@@ -199,9 +199,9 @@ def permutation_importance(
     rows = explained.transformed(X)
     n = n_rows_of(rows)
     d = len(explained.features)
-    known = getattr(explained.learner, "ranks_", None)
+    ranks = getattr(explained.learner, "ranks_", None)
     if metric is None:
-        metric = "ndcg@10" if known is None or qid is not None else RANK_LOSS
+        metric = "ndcg@10" if ranks is None or qid is not None else RANK_LOSS
     queries = group_rows(qid, n)
     wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:
@@ -221,18 +221,18 @@ def permutation_importance(
     for i, j in enumerate(wanted.tolist()):
         if not used[j]:
             continue  # its values do not affect predictions
-        of_units = np.zeros(n_units)
+        unit_changes = np.zeros(n_units)
         for r in range(n_repeats):
             rng = np.random.default_rng([int(random_state), j, r])
             source = _permutation(queries, n, scope, rng)
             shuffled = measured(columns.permuted(explained.features[j].columns, source))
-            of_units += (shuffled - whole)[defined] / n_repeats
+            unit_changes += (shuffled - whole)[defined] / n_repeats
         low[i], high[i] = bootstrap_interval(
-            of_units, int(n_resamples), float(confidence_level), resampled
+            unit_changes, int(n_resamples), float(confidence_level), resampled
         )
-        changes[i] = of_units.mean()
+        changes[i] = unit_changes.mean()
         if per_query is not None:
-            per_query[i] = of_units
+            per_query[i] = unit_changes
     return PermutationImportance(
         [explained.names[j] for j in wanted.tolist()],
         changes,
@@ -253,7 +253,7 @@ def _measure(
 ) -> Callable[[Any], Floats]:
     """Return a function that measures preprocessed rows, by query or by row."""
     learner = explained.learner
-    known: Any = getattr(learner, "ranks_", None)
+    ranks: Any = getattr(learner, "ranks_", None)
     words = words_of(learner)
     truth = y if words is None else encode(as_labels(y, n)[0], words)
     if metric != RANK_LOSS:
@@ -263,7 +263,7 @@ def _measure(
             return evaluate(truth, scores, qid=qid, metrics=[metric]).per_query[metric]
 
         return by_query
-    if known is None:
+    if ranks is None:
         raise ValueError(
             f'metric="{RANK_LOSS}" requires an ordinal learner, which predicts ranks; got '
             f"{type(learner).__name__}: use a ranking measure, such as ndcg@10"
@@ -272,8 +272,8 @@ def _measure(
 
     def by_row(X: Any) -> Floats:
         predicted = learner.predict(X)
-        found = predicted if words is None else encode(predicted, words)
-        return np.abs(np.asarray(found, dtype=np.float64) - true)
+        numbers = predicted if words is None else encode(predicted, words)
+        return np.abs(np.asarray(numbers, dtype=np.float64) - true)
 
     return by_row
 

@@ -185,10 +185,11 @@ def query(
     rows = _rows_of_query(qid, which, n_rows_of(X))
     if rows.size < 2:
         raise ValueError(f"a query of one document has no order to explain; got {rows.size} row")
-    for name, one in {"y": y, "docid": docid}.items():
-        if one is not None and n_rows_of(one) != n_rows_of(X):
+    for name, values in {"y": y, "docid": docid}.items():
+        if values is not None and n_rows_of(values) != n_rows_of(X):
             raise ValueError(
-                f"X and {name} must have the same length; got {n_rows_of(X)} and {n_rows_of(one)}"
+                f"X and {name} must have the same length; got {n_rows_of(X)} and "
+                f"{n_rows_of(values)}"
             )
     documents = take_rows(X, rows)
     parts, base = explained.dense(documents, documents)

@@ -221,21 +221,21 @@ def rank(
     row = dense_values(explained.scorer._more_rows(ready))[0]
     log_odds = False
     if hasattr(learner, "_turning_points"):
-        found = scores_of_calibrated(explained, x, background, row)
+        scores = scores_of_calibrated(explained, x, background, row)
     elif scoring.form == "ordinal_trees":
-        found = scores_of_trees(explained, x, background, row)
+        scores = scores_of_trees(explained, x, background, row)
         log_odds = scoring.facts["link"] == "adjacent" and len(labels) > 2
     else:
         tasks = tasks_of(scoring, row.size, max(len(labels), 2), explained.name)
-        found = scores_of_tasks(explained, tasks, background, row)
+        scores = scores_of_tasks(explained, tasks, background, row)
     probable = learner._probabilities(ready)[0] if hasattr(learner, "_probabilities") else None
-    up, down = nearest_moves(explained, found, x, row, background)
+    up, down = nearest_moves(explained, scores, x, row, background)
     return RankExplanation(
         labels,
-        found.changed.now,
-        found.distances,
-        found.parts,
-        found.bases,
+        scores.changed.now,
+        scores.distances,
+        scores.parts,
+        scores.bases,
         explained.names,
         explained.values(x)[0],
         up,

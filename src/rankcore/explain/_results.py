@@ -28,12 +28,12 @@ def number(value: Any) -> str:
 
 def typical(values: Any, categorical: bool) -> str:
     """Return the mean of a feature's values, or its most frequent category with its fraction."""
-    known = [value for value in values.tolist() if is_known(value)]
-    if not known:
+    present = [value for value in values.tolist() if is_known(value)]
+    if not present:
         return "missing"
     if not categorical:
-        return number(float(np.mean(known)))
-    value, count = Counter(known).most_common(1)[0]
+        return number(float(np.mean(present)))
+    value, count = Counter(present).most_common(1)[0]
     return f"{value} ({count / len(values):.0%})"
 
 

@@ -27,12 +27,12 @@ def single(value: float, what: str) -> float:
 def singles(values: Floats, what: str) -> Floats:
     """Round an array to single precision, as `single`."""
     with np.errstate(over="ignore"):
-        found = values.astype(np.float32).astype(np.float64)
-    beyond = ~np.isfinite(found)
+        rounded = values.astype(np.float32).astype(np.float64)
+    beyond = ~np.isfinite(rounded)
     if beyond.any():
         value = float(values[beyond][0])
         raise UnsupportedModelError(f"{what} is {value!r}, beyond the range of single precision")
-    return found
+    return rounded
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -43,13 +43,13 @@ def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     ties, as for about half of those between 2.9e-6 and 3.8e-6.
     """
     wanted = thresholds.astype(np.float32)
-    found = wanted - SLACK
+    candidates = wanted - SLACK
     for direction in (np.float32(-np.inf), np.float32(np.inf)):
         candidate = wanted - SLACK
         for _ in range(4):
-            found = np.where(found + SLACK == wanted, found, candidate)
+            candidates = np.where(candidates + SLACK == wanted, candidates, candidate)
             candidate = np.nextafter(candidate, direction)
-    return found.astype(np.float64), found + SLACK == wanted
+    return candidates.astype(np.float64), candidates + SLACK == wanted
 
 
 # The format of this release; later ones read it.

@@ -199,13 +199,19 @@ class _Source:
 
     def _calibration(self) -> str:
         """Write the calibration curves and the choice of the rank of minimum expected cost."""
-        found = self.described.calibration
-        if found is None:
+        calibration = self.described.calibration
+        if calibration is None:
             return ""
         k = self.described.n_ranks
-        tables = [self.table(name, getattr(found, name)) for name in ("curves", "knots")]
-        numbers = [found.slope, found.center, found.scale]
-        fields = [k, found.knots.size, *tables, *numbers, self.table("costs", found.costs)]
+        tables = [self.table(name, getattr(calibration, name)) for name in ("curves", "knots")]
+        numbers = [calibration.slope, calibration.center, calibration.scale]
+        fields = [
+            k,
+            calibration.knots.size,
+            *tables,
+            *numbers,
+            self.table("costs", calibration.costs),
+        ]
         return (
             f"static const rc_calibration calibration = {_initializer(fields)};\n\n"
             f"static int32_t decided(double score)\n{{\n    double p[{k}];\n"
@@ -251,7 +257,7 @@ class _Source:
         # Probabilities of trees are left in the buffer, which then belongs to the caller.
         shared = self.form == "ordinal_trees"
         first = "" if shared else buffer
-        body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
+        body = "".join(f"    .{name} = {_initializer(field)},\n" for name, field in fields.items())
         body = f"{{\n{body}}}"
         if self.form in ("stumps", "trees"):
             kind = f"rc_{self.form}"
@@ -268,10 +274,11 @@ class _Source:
             call = "    front(x, y);\n"
         calibration = self._calibration()
         functions = [
-            f"{one.declaration(self.prefix)}\n{{\n{variables}    int32_t rank = 0;\n"
-            f"    double score;\n{call}    score = answer({one.row}, &rank{', room' * shared});\n"
-            f"    {one.last}\n}}\n"
-            for one in self._functions()
+            f"{function.declaration(self.prefix)}\n{{\n{variables}    int32_t rank = 0;\n"
+            f"    double score;\n{call}    score = answer({function.row}, "
+            f"&rank{', room' * shared});\n"
+            f"    {function.last}\n}}\n"
+            for function in self._functions()
         ]
         answer = (
             f"static double answer(rc_row x, int32_t *rank{', double *room' * shared})\n{{\n"
@@ -371,11 +378,11 @@ def _initializer(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     """Write a C string literal in ASCII, with UTF-8 as octal escapes."""
-    found = ""
+    quoted = ""
     for byte in text.encode("utf-8"):
         plain = 32 <= byte < 127 and byte not in b'"\\?'
-        found += chr(byte) if plain else f"\\{byte:03o}"
-    return f'"{found}"'
+        quoted += chr(byte) if plain else f"\\{byte:03o}"
+    return f'"{quoted}"'
 
 
 def front_function(
@@ -458,7 +465,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
     """Return, for each piece of the headers in order, the names that it defines and its text."""
-    found = []
+    pieces = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
         for match in _PIECES.finditer(text):
@@ -469,8 +476,8 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
                 defines = {*_WORD.findall(piece[piece.index("enum {") :])}
             else:
                 defines = {*re.findall(r"#define (\w+)", piece)}
-            found.append((frozenset(defines), piece))
-    return found
+            pieces.append((frozenset(defines), piece))
+    return pieces
 
 
 def parts(code: str, fields: Collection[str]) -> str:
@@ -479,22 +486,22 @@ def parts(code: str, fields: Collection[str]) -> str:
     The struct ``rc_model`` has only some of its fields. KeyError if a name is in no header.
     """
     pieces = _pieces()
-    known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
-    for name in sorted(_words(code) - known.keys()):
+    piece_of = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
+    for name in sorted(_words(code) - piece_of.keys()):
         raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
     texts = [piece for _, piece in pieces]
-    texts[known["rc_model"]] = "".join(
+    texts[piece_of["rc_model"]] = "".join(
         line
-        for line in texts[known["rc_model"]].splitlines(keepends=True)
-        if (found := _FIELD.match(line)) is None or found[1] in fields
+        for line in texts[piece_of["rc_model"]].splitlines(keepends=True)
+        if (match := _FIELD.match(line)) is None or match[1] in fields
     )
     needed: set[int] = set()
     left = [code]
     while left:
         for name in _words(left.pop()):
-            if name in known and known[name] not in needed:
-                needed.add(known[name])
-                left.append(texts[known[name]])
+            if name in piece_of and piece_of[name] not in needed:
+                needed.add(piece_of[name])
+                left.append(texts[piece_of[name]])
     return "\n".join(texts[at] for at in sorted(needed))
 
 

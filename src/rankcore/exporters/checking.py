@@ -93,58 +93,58 @@ def check_export(
     with warnings.catch_warnings():  # the rows of other frames are without names here
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         expected = described.answers(rows if codes is X else X)
-    name, found = engine(described, files, rows, options)
-    _check_rows(expected.ranks, found.ranks, "ranks", target, name)
-    if described.scoring.form == "ordinal_trees" and found.probabilities is not None:
+    name, outputs = engine(described, files, rows, options)
+    _check_rows(expected.ranks, outputs.ranks, "ranks", target, name)
+    if described.scoring.form == "ordinal_trees" and outputs.probabilities is not None:
         for what in ("scores", "probabilities"):
-            _check_rows(getattr(expected, what), getattr(found, what), what, target, name)
+            _check_rows(getattr(expected, what), getattr(outputs, what), what, target, name)
         return Check(target, name, len(rows), 0.0, 0.0, 0, 0.0)
-    if expected.scores is None or found.scores is None:
+    if expected.scores is None or outputs.scores is None:
         return Check(target, name, len(rows), 0.0, 0.0, 0)
     size = float(magnitudes(described, rows).max(initial=0.0))
     # Norms of rows depend on the machine.
     exact = target in _EXACT and all(step.kind != "normalize" for step in described.steps)
     bound = 0.0 if exact else terms(described) * eps * size
-    differences = _differences(expected.scores, found.scores)
+    differences = _differences(expected.scores, outputs.scores)
     worst = int(np.argmax(differences))
     largest = float(differences[worst])
     if not largest <= bound:
         raise ValueError(
             f"{target} changes scores: row {worst} scores {expected.scores[worst]!r} in Python and "
-            f"{found.scores[worst]!r} in {name}, a difference above rounding, which is at most "
+            f"{outputs.scores[worst]!r} in {name}, a difference above rounding, which is at most "
             f"{bound:.3g}"
         )
     order = np.argsort(expected.scores, kind="stable")
     apart = np.diff(expected.scores[order]) > 0
-    reversed_pairs = int((apart & (np.diff(found.scores[order]) < 0)).sum())
+    reversed_pairs = int((apart & (np.diff(outputs.scores[order]) < 0)).sum())
     ulps = largest / (eps * size) if size else 0.0
     if described.calibration is None or expected.probabilities is None:
         return Check(target, name, len(rows), largest, ulps, reversed_pairs)
     # Compared with the rank of the engine's own score, as scores with other rounding may have other
     # ranks.
-    of_score = described.calibration.probabilities(found.scores)
-    _check_rows(of_score, found.probabilities, "probabilities", target, name)
-    shares = float(_differences(expected.probabilities, found.probabilities).max())
+    probabilities = described.calibration.probabilities(outputs.scores)
+    _check_rows(probabilities, outputs.probabilities, "probabilities", target, name)
+    shares = float(_differences(expected.probabilities, outputs.probabilities).max())
     return Check(target, name, len(rows), largest, ulps, reversed_pairs, shares)
 
 
-def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) -> None:
+def _check_rows(expected: Any, actual: Any, what: str, target: str, name: str) -> None:
     """Raise ValueError if the engine's numbers of rows differ; either may be empty."""
-    if expected is None or found is None:
+    if expected is None or actual is None:
         return
-    other = np.flatnonzero((_differences(expected, found) > 0.0).reshape(len(expected), -1).any(1))
+    other = np.flatnonzero((_differences(expected, actual) > 0.0).reshape(len(expected), -1).any(1))
     if other.size:
         row = int(other[0])
         raise ValueError(
             f"{target} changes {what}: {other.size} of {len(expected)} rows, the first of which is "
-            f"row {row}, with {expected[row].tolist()} in Python and {found[row].tolist()} in "
+            f"row {row}, with {expected[row].tolist()} in Python and {actual[row].tolist()} in "
             f"{name}"
         )
 
 
-def _differences(expected: NDArray[Any], found: NDArray[Any]) -> Floats:
+def _differences(expected: NDArray[Any], actual: NDArray[Any]) -> Floats:
     """Compute absolute differences; infinite where an engine returns NaN."""
-    apart: Floats = np.abs(np.subtract(expected, found, dtype=np.float64))
+    apart: Floats = np.abs(np.subtract(expected, actual, dtype=np.float64))
     return np.where(np.isnan(apart), np.inf, apart)
 
 
@@ -200,8 +200,8 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
     shifts = np.abs(arrays["thresholds"]).sum() if scoring.form == "tasks" else 0.0
     whole = np.zeros(sizes.shape[1])
     whole[: each.size] = each
-    found: Floats = sizes @ whole + abs(linear[1]) + shifts
-    return found
+    total: Floats = sizes @ whole + abs(linear[1]) + shifts
+    return total
 
 
 def _largest_sum(scoring: Scoring) -> float:
@@ -288,18 +288,18 @@ def _in_c(described: Described, files: list[Path], rows: Floats, options: Any) -
         raise RuntimeError(f"the program of {files[0]} exited with status {ran.returncode}")
     table = np.frombuffer(ran.stdout).reshape(len(rows), width)
     ends = np.cumsum([*widths.values()])
-    found = dict(zip(widths, np.split(table, ends[:-1], axis=1), strict=True))
-    scores = found["scores"][:, 0] if "scores" in found else None
-    ranks = found["ranks"][:, 0].astype(np.int64) if k else None
-    return f"C ({compiler})", Answers(scores, ranks, found.get("probabilities"))
+    columns = dict(zip(widths, np.split(table, ends[:-1], axis=1), strict=True))
+    scores = columns["scores"][:, 0] if "scores" in columns else None
+    ranks = columns["ranks"][:, 0].astype(np.int64) if k else None
+    return f"C ({compiler})", Answers(scores, ranks, columns.get("probabilities"))
 
 
 def _in_onnxruntime(described: Described, files: list[Path], rows: Floats, options: Any) -> Found:
     runtime = library("onnxruntime", "onnxruntime")
     session = runtime.InferenceSession(files[0], providers=["CPUExecutionProvider"])
-    given = rows.astype(options.get("dtype") or "float32")
+    inputs = rows.astype(options.get("dtype") or "float32")
     names = [output.name for output in session.get_outputs()]
-    outputs = dict(zip(names, session.run(None, {"rows": given}), strict=True))
+    outputs = dict(zip(names, session.run(None, {"rows": inputs}), strict=True))
     return f"onnxruntime {runtime.__version__}", Answers(
         outputs.get("score"), outputs.get("rank"), outputs.get("probabilities")
     )
@@ -329,10 +329,10 @@ def _in_sqlite(described: Described, files: list[Path], rows: Floats, options: A
             marks = ", ".join("?" * rows.shape[1])
             # SQLite stores NaN as NULL, its missing value.
             connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows.tolist())
-            found = connection.execute(f"SELECT {expression} FROM rows ORDER BY rowid").fetchall()
+            records = connection.execute(f"SELECT {expression} FROM rows ORDER BY rowid").fetchall()
         finally:
             connection.close()
-    scores = np.array([row[0] for row in found], dtype=np.float64)
+    scores = np.array([row[0] for row in records], dtype=np.float64)
     return f"SQLite {sqlite3.sqlite_version}", Answers(scores)
 
 

@@ -37,10 +37,10 @@ class Calibration:
 
     def probabilities(self, scores: Floats) -> Floats:
         """Return the probability of each rank, shape (n, k), as Python computes it."""
-        found = np.empty((scores.size, self.costs.shape[0]))
+        table = np.empty((scores.size, self.costs.shape[0]))
         scaled = (np.ascontiguousarray(scores, dtype=np.float64) - self.center) / self.scale
-        curves_of.probabilities(scaled, self.curves, self.knots, self.slope, found)
-        return found
+        curves_of.probabilities(scaled, self.curves, self.knots, self.slope, table)
+        return table
 
 
 class Units(NamedTuple):
@@ -169,13 +169,13 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     if scoring.form == "none":
         raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")
     steps: list[Step] = []
-    for one in front + inside:
-        if one is not None and not isinstance(one, str):
-            check_is_fitted(one)
-        steps += steps_of(one)
+    for step in front + inside:
+        if step is not None and not isinstance(step, str):
+            check_is_fitted(step)
+        steps += steps_of(step)
     if units is not None:
         steps += units.steps
-    first = next((one for one in front if hasattr(one, "n_features_in_")), last)
+    first = next((step for step in front if hasattr(step, "n_features_in_")), last)
     n_features = int(first.n_features_in_)
     width = width_after(steps, n_features)
     if width != learner.n_features_in_:
@@ -206,15 +206,15 @@ def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
 
 
 def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
-    found = [str(name) for name in as_names(names, "feature_names")]
-    if len(found) != n_features:
+    checked = [str(name) for name in as_names(names, "feature_names")]
+    if len(checked) != n_features:
         raise ValueError(
-            f"feature_names has {len(found)} names; the model takes {n_features} features"
+            f"feature_names has {len(checked)} names; the model takes {n_features} features"
         )
-    if len({*found}) < len(found):
-        twice = next(name for name in found if found.count(name) > 1)
+    if len({*checked}) < len(checked):
+        twice = next(name for name in checked if checked.count(name) > 1)
         raise ValueError(f"feature_names must be unique; got {twice!r} more than once")
-    return found
+    return checked
 
 
 def _without_units(scoring: Scoring) -> tuple[Scoring, Units | None]:

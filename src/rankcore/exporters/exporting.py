@@ -119,10 +119,10 @@ def export(
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}{why}")
     module, function = WRITERS[format]
     write: Callable[..., Files] = getattr(import_module(f"rankcore.exporters.{module}"), function)
-    known = [*signature(write).parameters][2:]
-    unknown = [name for name in options if name not in known]
+    options_of_format = [*signature(write).parameters][2:]
+    unknown = [name for name in options if name not in options_of_format]
     if unknown:
-        accepted = ", ".join(known) or "none"
+        accepted = ", ".join(options_of_format) or "none"
         raise TypeError(f"format {format!r} has the options {accepted}; got {unknown[0]!r}")
     described = describe(model, feature_names)
     if format not in WITH_PROBABILITIES and described.scoring.has_trees_of_tasks:
@@ -137,27 +137,27 @@ def export(
             "same steps"
         )
     file_target(path)  # raises before the work
-    found = None
+    check_result = None
     missing = missing_engine(format)
     with TemporaryDirectory() as folder, ExitStack() as written:
         files = write(described, Path(folder, Path(path).name), **options)
         for file, content in files.items():
             file.write_bytes(content.encode() if isinstance(content, str) else content)
         if check is not None and format in CHECKED and missing is None:
-            found = check_export(described, [*files], format, check, options)
+            check_result = check_export(described, [*files], format, check, options)
         # Write all files before the first replaces an old one.
         for file in files:
             stream = written.enter_context(atomic_write(Path(path).parent / file.name))
             stream.write(file.read_bytes())
     _warn_of_missing(described, format)
-    if found is not None:
-        print(found)
+    if check_result is not None:
+        print(check_result)
     elif check is not None:
         why = "its engine is not available here; formats 'xgboost' and 'onnx' of this model can be"
         if missing is not None:
             why = f"the check requires {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
-    return found
+    return check_result
 
 
 def _warn_of_missing(described: Described, format: str) -> None:

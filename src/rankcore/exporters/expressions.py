@@ -44,9 +44,9 @@ def export_sql(described: Described, path: Path) -> Files:
 
 def _check_case(names: list[str]) -> None:
     """Raise ValueError for names of columns that differ only in case."""
-    known: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.lower(), name)
+        other = seen.setdefault(name.lower(), name)
         if other is not name:
             raise ValueError(
                 f"sql requires feature names that differ by more than case; got {other!r} and "
@@ -77,40 +77,40 @@ def _sum(added: list[str]) -> str:
 
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
     """Write preprocessed columns, with Python's order of operations."""
-    found = [names[source] for source in columns.source.tolist()]
+    expressions = [names[source] for source in columns.source.tolist()]
     for step in columns.steps:
         if step.kind == "clip":
             low, high = map(_literal, step.values.tolist())
-            found = [
+            expressions = [
                 f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x} END)"
-                for x in found
+                for x in expressions
             ]
             continue
-        pairs = zip(found, step.values.tolist(), strict=True)
+        pairs = zip(expressions, step.values.tolist(), strict=True)
         if step.kind == "impute":
-            found = [f"COALESCE({x}, {_literal(value)})" for x, value in pairs]
+            expressions = [f"COALESCE({x}, {_literal(value)})" for x, value in pairs]
         else:
             sign = ARITHMETIC[step.kind][0]
-            found = [f"({_operation(x, sign, value)})" for x, value in pairs]
-    return found
+            expressions = [f"({_operation(x, sign, value)})" for x, value in pairs]
+    return expressions
 
 
 def _operation(x: str, sign: str, value: float) -> str:
     """Write an operation; results that underflow are 0, where PostgreSQL raises an error."""
-    found = f"{x} {sign} {_literal(value)}"
+    expression = f"{x} {sign} {_literal(value)}"
     if sign in "+-":
-        return found
+        return expression
     factor = Fraction(value) if sign == "*" else 1 / Fraction(value)
     if not factor:
-        return found
+        return expression
     # The maximum number that rounds to 0: half of the smallest one, by ties to even.
     bound = float(min(Fraction(2) ** -1075 / abs(factor), Fraction(sys.float_info.max)))
     while Fraction(bound) * abs(factor) > Fraction(2) ** -1075:
         bound = math.nextafter(bound, 0.0)
     if bound == 0.0:
-        return found
+        return expression
     ends = f"{_literal(-bound)} AND {_literal(bound)}"
-    return f"CASE WHEN {x} BETWEEN {ends} THEN {_literal(0.0)} ELSE {found} END"
+    return f"CASE WHEN {x} BETWEEN {ends} THEN {_literal(0.0)} ELSE {expression} END"
 
 
 def _case(tree: Tree, node: int, columns: list[str], zero_missing: bool) -> str:

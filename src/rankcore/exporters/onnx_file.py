@@ -44,17 +44,17 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
                 node.operator, node.inputs, [node.output], domain=node.domain, **tensors
             )
         )
-    found = []
+    written = []
     for name, tensor in outputs.items():
         nodes.append(helper.make_node("Identity", [tensor], [name]))
-        found.append(_output(onnx, name, described))
+        written.append(_output(onnx, name, described))
     kind = onnx.TensorProto.FLOAT if dtype == "float32" else onnx.TensorProto.DOUBLE
     model = helper.make_model(
         helper.make_graph(
             nodes,
             described.learner,
             [helper.make_tensor_value_info("rows", kind, ["n", described.n_features])],
-            found,
+            written,
             [_initializer(onnx, name, array) for name, array in graph.arrays.items()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],

@@ -110,7 +110,7 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
         zeros = graph.add("ReduceSum", graph.add("Mul", x, graph.array(0.0)), axis, keepdims=1)
         return graph.plus(zeros, [[constant]])
     sizes = [tree.features.size for tree in trees]
-    of_tree = np.repeat(np.arange(len(trees)), sizes)
+    tree_numbers = np.repeat(np.arange(len(trees)), sizes)
     number = np.concatenate([np.arange(size) for size in sizes])
     leaf = np.concatenate([tree.is_leaf for tree in trees])
     children = np.where(leaf[:, None], 0, np.concatenate([tree.children for tree in trees]))
@@ -124,7 +124,7 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
         x,
         domain=ML,
         n_targets=len(trees),
-        nodes_treeids=of_tree.tolist(),
+        nodes_treeids=tree_numbers.tolist(),
         nodes_nodeids=number.tolist(),
         nodes_featureids=np.where(leaf, 0, features).tolist(),
         nodes_modes=np.where(leaf, "LEAF", modes).tolist(),
@@ -132,9 +132,9 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
         nodes_truenodeids=children[:, 0].tolist(),
         nodes_falsenodeids=children[:, 1].tolist(),
         nodes_missing_value_tracks_true=(1 - missing).tolist(),
-        target_treeids=of_tree[leaf].tolist(),
+        target_treeids=tree_numbers[leaf].tolist(),
         target_nodeids=number[leaf].tolist(),
-        target_ids=of_tree[leaf].tolist(),
+        target_ids=tree_numbers[leaf].tolist(),
         target_weights_as_tensor=number[leaf].astype(np.float64),
     )
     starts = graph.array(np.cumsum([0, *sizes[:-1]]), np.int64)
@@ -142,5 +142,5 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
     values = graph.array(np.concatenate([tree.values for tree in trees]))
     # In the order of the trees, unlike ReduceSum.
     sums = graph.add("CumSum", graph.add("Gather", values, at), graph.array(1, np.int64))
-    found = graph.add("Gather", sums, graph.array([len(trees) - 1], np.int64), axis=1)
-    return graph.plus(found, [[constant]]) if constant else found
+    last_sum = graph.add("Gather", sums, graph.array([len(trees) - 1], np.int64), axis=1)
+    return graph.plus(last_sum, [[constant]]) if constant else last_sum

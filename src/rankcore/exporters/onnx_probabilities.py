@@ -65,15 +65,15 @@ def _between_tasks(graph: Graph, score: str, biases: Floats) -> tuple[str, str]:
     s = graph.minus(score, biases[np.newaxis])
     first = graph.add("Sub", score, score)
     zero = graph.array(0.0)
-    one = graph.array(1.0)
+    unit = graph.array(1.0)
     e = _exponential(graph, graph.add("Neg", graph.add("Abs", s)))
     below = graph.add("Less", s, zero)
-    whole = graph.add("Add", one, e)
+    whole = graph.add("Add", unit, e)
     small = graph.add("Div", e, whole)
-    large = graph.add("Div", one, whole)
+    large = graph.add("Div", unit, whole)
     over = graph.add("Where", below, small, large)
     under = graph.add("Where", below, large, small)
-    overs = [graph.add("Add", first, one)]
+    overs = [graph.add("Add", first, unit)]
     unders = [first]
     columns = []
     for j in range(biases.size):
@@ -115,10 +115,10 @@ def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
 
 
 def _logistic(graph: Graph, x: str) -> str:
-    one = graph.array(1.0)
+    unit = graph.array(1.0)
     e = _exponential(graph, graph.add("Neg", graph.add("Abs", x)))
     negative = graph.add("Less", x, graph.array(0.0))
-    return graph.add("Div", graph.add("Where", negative, e, one), graph.add("Add", one, e))
+    return graph.add("Div", graph.add("Where", negative, e, unit), graph.add("Add", unit, e))
 
 
 def _exponential(graph: Graph, x: str) -> str:
@@ -135,14 +135,14 @@ def _exponential(graph: Graph, x: str) -> str:
         p = graph.add("Mul", r, graph.add("Add", p, graph.array(1.0 / math.factorial(degree))))
     half = graph.add("Add", p, graph.array(0.5))
     rest = graph.add("Mul", graph.add("Mul", r, r), half)
-    one = graph.array(1.0)
-    sum_ = graph.add("Add", one, graph.add("Add", r, rest))
+    unit = graph.array(1.0)
+    sum_ = graph.add("Add", unit, graph.add("Add", r, rest))
     # 2^n from a table: powers are not exact in all engines.
     powers = graph.array(np.ldexp(1.0, -np.arange(1023)))
     at = graph.add("Cast", graph.add("Neg", n), to=INT64)
-    found = graph.add("Mul", sum_, graph.add("Gather", powers, at))
+    exponential = graph.add("Mul", sum_, graph.add("Gather", powers, at))
     beyond = graph.add("Where", graph.add("IsNaN", x), x, graph.array(0.0))
-    return graph.add("Where", inside, found, beyond)
+    return graph.add("Where", inside, exponential, beyond)
 
 
 def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
@@ -155,10 +155,10 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
         bounds = np.nextafter(knots[1:-1], -np.inf)
         places = np.arange(knots.size - 1, dtype=np.float64)
         tree = balanced(0, bounds, places, 0.0)
-        found = tree_ensemble(graph, z, Forest([tree], False)) if bounds.size else ""
+        curve = tree_ensemble(graph, z, Forest([tree], False)) if bounds.size else ""
         axis = graph.array([1], np.int64)
         first = graph.array([0], np.int64)
-        at = graph.add("Squeeze", graph.add("Cast", found, to=INT64), axis) if found else first
+        at = graph.add("Squeeze", graph.add("Cast", curve, to=INT64), axis) if curve else first
         knot = graph.add("Gather", graph.array(knots[:-1, None]), at)
         width = graph.add("Gather", graph.array(np.diff(knots)[:, None]), at)
         low = graph.add("Gather", graph.array(above[:-1]), at)

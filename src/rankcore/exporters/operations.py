@@ -38,9 +38,9 @@ class Step:
 def steps_of(transformer: Any) -> list[Step]:
     """Return the steps of a fitted transformer or "passthrough"; raise TypeError for others."""
     name = type(transformer).__name__
-    known = _KNOWN.get(name)
-    if known is not None and type(transformer).__module__.startswith("sklearn."):
-        return known(transformer)
+    convert = _KNOWN.get(name)
+    if convert is not None and type(transformer).__module__.startswith("sklearn."):
+        return convert(transformer)
     if transformer is None or transformer == "passthrough":
         return []
     if hasattr(transformer, "get_support"):
@@ -173,19 +173,19 @@ class Columns:
 def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
     """Convert steps to `Columns`; None if one of them depends on the whole row."""
     source = np.arange(n_columns, dtype=np.int64)
-    found: list[Step] = []
+    converted: list[Step] = []
     for step in steps:
         if step.kind == "normalize":
             return None
         if step.kind == "select":
             source = source[step.values]
-            found = [
+            converted = [
                 old if old.kind == "clip" else Step(old.kind, old.values[step.values])
-                for old in found
+                for old in converted
             ]
         else:
-            found.append(step)
-    return Columns(source, found)
+            converted.append(step)
+    return Columns(source, converted)
 
 
 def last_not_above(

@@ -142,10 +142,10 @@ def support_matrix(scoring: Scoring) -> Any:
 def dense_coefs(scoring: Scoring) -> Floats:
     """Return the coefficients of all support vectors, (n_outputs, n_support)."""
     arrays = scoring.arrays
-    found = np.zeros((arrays["sizes"].size, arrays["norms"].size))
+    coefs = np.zeros((arrays["sizes"].size, arrays["norms"].size))
     for output, size in enumerate(arrays["sizes"].tolist()):
-        found[output, arrays["slots"][output, :size]] = arrays["coefs"][output, :size]
-    return found
+        coefs[output, arrays["slots"][output, :size]] = arrays["coefs"][output, :size]
+    return coefs
 
 
 def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
@@ -157,8 +157,8 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
     scoring = described.scoring
     if scoring.form in OF_TREES:
         return None
-    found = linear_weights(scoring)
-    if found is None:
+    linear = linear_weights(scoring)
+    if linear is None:
         raise UnsupportedModelError(_no_sum(described, target))
     columns = _columns(described, target)
     if not clips:
@@ -168,7 +168,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
                     f"{target} cannot express {name} before a linear model: export it as c, "
                     "onnx or sql"
                 )
-    weights, intercept = found
+    weights, intercept = linear
     whole = np.zeros(columns.source.size)
     whole[: weights.size] = weights  # of sparse support vectors, trailing columns may be missing
     return Linear(whole, intercept, columns)
@@ -210,10 +210,10 @@ def as_forest(
         trees = _trees_of_stumps(described.scoring, columns, dtype)
         return Forest(trees, False, columns.has("impute"))
     if described.scoring.arrays["sets"].size:
-        of_categories = ", ".join(described.categorical)
+        category_names = ", ".join(described.categorical)
         raise UnsupportedModelError(
             f"{target} cannot express splits by category, which this {described.learner} has"
-            + (f" for {of_categories}: export it as c" if of_categories else ": export it as c")
+            + (f" for {category_names}: export it as c" if category_names else ": export it as c")
         )
     zero_missing = bool(described.scoring.facts["zero_missing"])
     if zero_missing and columns.steps:
@@ -228,9 +228,9 @@ def as_forest(
 def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
     """Round values down to numbers of a dtype."""
     with np.errstate(over="ignore"):
-        found = values.astype(dtype)
-        lower = np.nextafter(found, dtype(-np.inf))
-    return np.where(found.astype(np.float64) > values, lower, found).astype(np.float64)
+        result = values.astype(dtype)
+        lower = np.nextafter(result, dtype(-np.inf))
+    return np.where(result.astype(np.float64) > values, lower, result).astype(np.float64)
 
 
 def _moved(

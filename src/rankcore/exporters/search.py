@@ -66,7 +66,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
         strongest = int(np.argmax(np.abs(weights * factor)))
         summand = summand.copy()
         summand[strongest] += intercept / weights[strongest]
-    found = []
+    written = []
     for column in np.flatnonzero(used).tolist():
         what = f"{target}: the feature {names[source[column]]!r}"
         deviation = single(1.0 / factor[column], what)
@@ -75,7 +75,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
                 f"{what} requires a deviation that single precision can hold; got "
                 f"{1.0 / factor[column]!r}: scale the feature"
             )
-        found.append(
+        written.append(
             Term(
                 names[int(source[column])],
                 single(float(weights[column]), what),
@@ -83,7 +83,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
                 deviation,
             )
         )
-    return found
+    return written
 
 
 # ------------------------------------------------------------------------ Elasticsearch, OpenSearch
@@ -112,12 +112,12 @@ def _create_model(described: Described, path: Path, name: str | None, target: st
         definition: Any = dump(trees, names)
         model: dict[str, Any] = {"type": "model/xgboost+json"}
     else:
-        found = terms(linear, described, target)
-        definition = {term.name: term.weight for term in found}
+        sum_terms = terms(linear, described, target)
+        definition = {term.name: term.weight for term in sum_terms}
         model = {"type": "model/linear"}
         normalizers = {
             term.name: {"standard": {"mean": term.mean, "standard_deviation": term.deviation}}
-            for term in found
+            for term in sum_terms
             if not term.is_plain
         }
         if normalizers:
@@ -144,17 +144,17 @@ def export_solr(
         kind = "MultipleAdditiveTreesModel"
         trees = trees_of_numbers(described, "solr")
         scales = _solr_scales(trees, names)
-        found = [Term(names[f], 1.0, 0.0, 1.0 / scale) for f, scale in scales.items()]
+        features = [Term(names[f], 1.0, 0.0, 1.0 / scale) for f, scale in scales.items()]
         params: dict[str, Any] = {"trees": [_solr_tree(tree, names, scales) for tree in trees]}
     else:
         kind = "LinearModel"
-        found = terms(linear, described, "solr")
-        params = {"weights": {term.name: term.weight for term in found}}
+        features = terms(linear, described, "solr")
+        params = {"weights": {term.name: term.weight for term in features}}
     model = {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "name": name or path.stem,
         **({} if store is None else {"store": store}),
-        "features": [_solr_feature(term) for term in found],
+        "features": [_solr_feature(term) for term in features],
         "params": params,
     }
     return {path: json.dumps(model, allow_nan=False, indent=1) + "\n"}
@@ -176,7 +176,7 @@ def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
     """
     every = np.concatenate([tree.features for tree in trees])
     thresholds = np.concatenate([tree.thresholds for tree in trees])
-    found = {}
+    scales = {}
     for feature in np.unique(every[every >= 0]).tolist():
         wanted = np.unique(thresholds[every == feature])
         _, kept = before_slack(wanted)
@@ -191,8 +191,8 @@ def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
                     f"thresholds, up to {float(np.abs(wanted).max())!r}, are too far apart for "
                     "one scale"
                 )
-        found[feature] = 2.0**power
-    return found
+        scales[feature] = 2.0**power
+    return scales
 
 
 def _solr_tree(tree: Tree, names: list[str], scales: dict[int, float]) -> dict[str, Any]:

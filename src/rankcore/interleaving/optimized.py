@@ -71,10 +71,10 @@ class Plan:
         """
         from rankcore._ext import interleave
 
-        found = np.empty(1, dtype=np.int32)
+        index = np.empty(1, dtype=np.int32)
         seeds = np.array([check_seed(seed)], dtype=np.uint64)
-        interleave.pick(np.cumsum(self.probabilities), seeds, found)
-        documents = self.lists[found[0]]
+        interleave.pick(np.cumsum(self.probabilities), seeds, index)
+        documents = self.lists[index[0]]
         return Interleaved([*documents], np.full(len(documents), -1, dtype=np.int32), self.rankings)
 
 
@@ -157,20 +157,20 @@ class Optimized(Credited):
             rankings.
         """
         numbered = Rankings.of(rankings)
-        found = self._lists(numbered, numbered.length(length))
+        lists = self._lists(numbered, numbered.length(length))
         credits = np.empty((len(numbered.names), len(numbered)))  # for a click on each document
         for r, ranking in enumerate(numbered.each()):
             places = np.full(len(numbered.names), ranking.size + 1.0)
             places[ranking] = np.arange(1.0, ranking.size + 1.0)
             credits[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
-        probabilities, bias = _most_sensitive(credits[np.array(found, dtype=np.intp)])
+        probabilities, bias = _most_sensitive(credits[np.array(lists, dtype=np.intp)])
         if bias:
             warn(
                 f"no distribution over lists of these {len(numbered)} rankings is unbiased: its "
                 f"bias is {bias:.3g}; TeamDraft has none"
             )
         kept = np.flatnonzero(probabilities > 0)
-        shown = [numbered.named(found[i]) for i in kept]
+        shown = [numbered.named(lists[i]) for i in kept]
         return Plan(shown, probabilities[kept], numbered.lists(), bias)
 
     def interleave(
@@ -208,19 +208,19 @@ class Optimized(Credited):
     def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
         """Return all lists, ordered by their documents; or a sample if there are too many."""
         each = [ranking.tolist() for ranking in rankings.each()]
-        found: list[tuple[int, ...]] = [()]
+        lists: list[tuple[int, ...]] = [()]
         for _ in range(length):
             longer = {
                 (*shown, best)
-                for shown in found
+                for shown in lists
                 for ranking in each
                 if (best := next((d for d in ranking if d not in shown), None)) is not None
             }
             if len(longer) > self.max_lists:
                 break
-            found = sorted(longer)
+            lists = sorted(longer)
         else:
-            return found
+            return lists
         drawn: dict[tuple[int, ...], None] = {}
         # In blocks, whose memory is small beside that of the lists themselves.
         block = max(1, _BLOCK // max(1, length))
@@ -264,14 +264,14 @@ def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | N
     """Find probabilities of minimum variance within the allowed biases; None without any."""
     from scipy.optimize import linprog
 
-    one: dict[str, Any] = {"A_eq": np.ones((1, variance.size)), "b_eq": [1.0]}
+    constraint: dict[str, Any] = {"A_eq": np.ones((1, variance.size)), "b_eq": [1.0]}
     if allowed.any():
-        one |= {"A_ub": np.vstack([bias, -bias]), "b_ub": np.tile(allowed, 2)}
+        constraint |= {"A_ub": np.vstack([bias, -bias]), "b_ub": np.tile(allowed, 2)}
     else:
         equal = np.vstack([np.ones(variance.size), bias])
-        one = {"A_eq": equal, "b_eq": np.eye(1, len(equal))[0]}
-    found = linprog(variance, **one, bounds=(0, 1), method="highs-ds")
-    return np.asarray(found.x) if found.success else None
+        constraint = {"A_eq": equal, "b_eq": np.eye(1, len(equal))[0]}
+    solution = linprog(variance, **constraint, bounds=(0, 1), method="highs-ds")
+    return np.asarray(solution.x) if solution.success else None
 
 
 def _least_bias(bias: Floats) -> Floats:
@@ -280,7 +280,7 @@ def _least_bias(bias: Floats) -> Floats:
 
     m, n = bias.shape
     sizes = -np.eye(m)
-    found = linprog(
+    solution = linprog(
         np.repeat([0.0, 1.0], [n, m]),
         A_eq=np.repeat([[1.0, 0.0]], [n, m], axis=1),
         b_eq=[1.0],
@@ -288,4 +288,4 @@ def _least_bias(bias: Floats) -> Floats:
         b_ub=np.zeros(2 * m),
         method="highs-ds",
     )
-    return np.abs(bias @ found.x[:n])
+    return np.abs(bias @ solution.x[:n])

@@ -42,11 +42,11 @@ class Rankings:
             items = _items(ranking, r)
             numbers += [codes.setdefault(item, len(codes)) for item in items]
             offsets.append(len(numbers))
-        found = len(offsets) - 1
-        if n is not None and found != n:
-            raise ValueError(f"rankings must have {n} rankings; got {found}")
-        if not 2 <= found <= MAX_RANKINGS:
-            raise ValueError(f"rankings must have 2 to {MAX_RANKINGS} rankings; got {found}")
+        n_rankings = len(offsets) - 1
+        if n is not None and n_rankings != n:
+            raise ValueError(f"rankings must have {n} rankings; got {n_rankings}")
+        if not 2 <= n_rankings <= MAX_RANKINGS:
+            raise ValueError(f"rankings must have 2 to {MAX_RANKINGS} rankings; got {n_rankings}")
         documents = np.array(numbers or [0], dtype=np.int64)  # the kernel requires an address
         return cls([*codes], codes, documents, np.array(offsets, dtype=np.int64))
 

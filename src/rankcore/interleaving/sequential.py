@@ -199,11 +199,11 @@ def sequential_test(
         seen = counts > 0
         wealth = _log_wealth(distinct[seen], counts[seen])
         least = min(least, float(np.exp(-max(wealth(0.0), 0.0))))
-        found = _interval(wealth, float(mean[i]), -np.log(alpha))
-        interval = max(interval[0], found[0]), min(interval[1], found[1])
+        current = _interval(wealth, float(mean[i]), -np.log(alpha))
+        interval = max(interval[0], current[0]), min(interval[1], current[1])
         constant[i] = interval[0] <= interval[1]
         p_value[i] = least
-        low[i], high[i] = interval if constant[i] else found
+        low[i], high[i] = interval if constant[i] else current
     if not constant[-1]:
         warn(
             "sequential_test assumes a constant preference, and these preferences changed in time: "

@@ -81,13 +81,13 @@ def _shortened(error: Exception) -> str:
 
 def _check_sum(content: Content, last: safetensors.Tensor) -> None:
     """Raise ValueError unless the checksum at the end of a file matches its content."""
-    found, step = 0, 2**24
+    checksum, step = 0, 2**24
     with memoryview(content) as whole:
         if last.last != len(whole):
             raise ValueError("the checksum must be the last array")
         for start in range(0, last.first, step):
-            found = zlib.crc32(whole[start : min(start + step, last.first)], found)
-        if found.to_bytes(4, "little") != bytes(whole[last.first :]):
+            checksum = zlib.crc32(whole[start : min(start + step, last.first)], checksum)
+        if checksum.to_bytes(4, "little") != bytes(whole[last.first :]):
             raise ValueError("the checksum does not match the content; copy or save the file again")
 
 
@@ -108,21 +108,21 @@ class Arrays(Mapping[str, np.ndarray]):
         self._content, self._tensors, self._texts = content, tensors, texts
         self._read: set[str] = set()
         self._prefix, self.mapped = "", mapped
-        self.shapes = {name: one.shape for name, one in tensors.items()}
+        self.shapes = {name: tensor.shape for name, tensor in tensors.items()}
         for name in texts:  # as many strings as ends
             if f"{name}{text_arrays.ENDS}" in tensors:
                 self.shapes[name] = self.shapes.pop(f"{name}{text_arrays.ENDS}")
 
     def under(self, prefix: str) -> Arrays:
         """Return the arrays whose names have a prefix, by their names without it."""
-        found = copy(self)
-        found._prefix = self._prefix + prefix
-        found.shapes = {
+        part = copy(self)
+        part._prefix = self._prefix + prefix
+        part.shapes = {
             name.removeprefix(prefix): shape
             for name, shape in self.shapes.items()
             if name.startswith(prefix)
         }
-        return found
+        return part
 
     def __contains__(self, name: object) -> bool:
         return name in self.shapes
@@ -137,10 +137,10 @@ class Arrays(Mapping[str, np.ndarray]):
         if name not in self._tensors:
             raise ValueError(f"the array {name} is missing")
         self._read.add(name)
-        found = safetensors.view(self._content, self._tensors[name])
-        found = found.astype(found.dtype.newbyteorder("="), copy=False)
+        array = safetensors.view(self._content, self._tensors[name])
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         # Arrays of a file that was read belong to the model, as those of a fit.
-        return found if isinstance(self._content, mmap.mmap) else found.copy()
+        return array if isinstance(self._content, mmap.mmap) else array.copy()
 
     def __getitem__(self, name: str) -> np.ndarray:
         name = self._prefix + name

@@ -177,9 +177,9 @@ def _read(content: bytes | mmap.mmap, verify: bool, trusted: Trusted) -> Any:
     metadata, arrays = unpacked(content, verify)
     pipelines = unpack_steps(arrays[SKOPS], trusted) if SKOPS in arrays else []
     try:
-        model, known = _rebuild_model(metadata, arrays, pipelines)
+        model, known_keys = _rebuild_model(metadata, arrays, pipelines)
         scoring = {name for name in metadata if name.split(".")[0] == SCORING}
-        unknown = metadata.keys() - known - scoring - {*METADATA}
+        unknown = metadata.keys() - known_keys - scoring - {*METADATA}
         if unknown:
             raise ValueError(f"no model has the metadata {sorted(unknown)}")
         arrays.check_all_read(_scored_with(metadata, arrays))
@@ -216,7 +216,7 @@ class _Contents:
     def add_model(self, prefix: str, whole: Any, spec: ModelSpec) -> None:
         """Add the description of a model; a contained model has its name as a prefix."""
         front, model = split_front(whole)
-        found = {
+        description = {
             "learner": type(model).__name__,
             "n_features": str(spec.n_features),
             "parameters": json.dumps(encode_params(model, self.pipelines)),
@@ -225,20 +225,20 @@ class _Contents:
         own = dict(spec.arrays)
         if is_scaler(front) and self.native_scaler:
             facts, learned = describe_scaled(whole)
-            found["scaler"] = json.dumps(facts)
+            description["scaler"] = json.dumps(facts)
             own |= learned
         elif whole is not model:
             classes = names_of_steps(whole)
-            found["steps"] = json.dumps({"pipeline": len(self.pipelines), "classes": classes})
+            description["steps"] = json.dumps({"pipeline": len(self.pipelines), "classes": classes})
             self.pipelines.append(without_learner(whole))
             self.steps += classes
         if hasattr(model, "query_column_"):
-            found["query_column"] = json.dumps(model.query_column_)
+            description["query_column"] = json.dumps(model.query_column_)
         if hasattr(model, "grades_"):
-            found["grades"] = json.dumps(model.grades_.tolist())
+            description["grades"] = json.dumps(model.grades_.tolist())
         if spec.feature_names is not None:
             own["feature_names"] = np.array(spec.feature_names, dtype=object)
-        self.metadata.update({prefix + name: value for name, value in found.items()})
+        self.metadata.update({prefix + name: value for name, value in description.items()})
         self.arrays.update({prefix + name: array for name, array in own.items()})
         for name, (part, its_spec) in spec.parts.items():
             assert its_spec is not None
@@ -281,11 +281,11 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
     """Return metadata of the scoring form; add the arrays that ``arrays`` lacks."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
-    known = {_where(array): name for name, array in arrays.items()}
+    name_of = {_where(array): name for name, array in arrays.items()}
     for name, array in scoring.arrays.items():
         of = f"{SCORING}.{name}"
-        if _where(array) in known:
-            metadata[of] = known[_where(array)]
+        if _where(array) in name_of:
+            metadata[of] = name_of[_where(array)]
         else:
             metadata[of], arrays[of] = of, array
     return metadata
@@ -296,7 +296,7 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
     They are derived from the learner's arrays, and only read to verify them.
     """
-    found = set()
+    names = set()
     for key, value in metadata.items():
         part = key.removeprefix(f"{SCORING}.")
         if part == key or part in forms.FACTS:
@@ -305,8 +305,8 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
             raise ValueError(f"no model has the metadata {key}")
         if value not in arrays:
             raise ValueError(f"the array {value} is missing")
-        found.add(value)
-    return found
+        names.add(value)
+    return names
 
 
 def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> None:
@@ -332,12 +332,12 @@ def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> N
             )
 
 
-def _is_near(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+def _is_near(actual: NDArray[Any], expected: NDArray[Any]) -> bool:
     """Return whether arrays are equal up to rounding: sums depend on the machine."""
-    if expected.dtype.kind != "f" or not expected.size or found.shape != expected.shape:
-        return np.array_equal(found, expected)
+    if expected.dtype.kind != "f" or not expected.size or actual.shape != expected.shape:
+        return np.array_equal(actual, expected)
     largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
-    return np.allclose(found, expected, rtol=0.0, atol=ROUNDING * largest)
+    return np.allclose(actual, expected, rtol=0.0, atol=ROUNDING * largest)
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
@@ -354,12 +354,12 @@ def _rebuild_model(
         raise ValueError(
             f"the learner {metadata['learner']!r} is unknown; a newer rankcore may have it"
         )
-    known, parts = set(OF_A_MODEL), {}
+    keys, parts = set(OF_A_MODEL), {}
     for name in kind._PARTS:
         prefix = f"{name}."
         under = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
         part, its_names = _rebuild_model(under, arrays.under(prefix), pipelines)
-        known |= {prefix + one for one in its_names}
+        keys |= {prefix + key for key in its_names}
         parts[name] = (part, None)
     params = read_json(metadata["parameters"])
     model = decode_learner(kind, params, pipelines)
@@ -389,4 +389,4 @@ def _rebuild_model(
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     elif "steps" in metadata:
         model = with_learner(pipelines, read_json(metadata["steps"])["pipeline"], model)
-    return model, known
+    return model, keys

@@ -67,10 +67,10 @@ def encode_param(name: str, value: Any) -> Any:
     # Names of measures, one value per feature, or labels.
     named = name in ("eval_metric", "monotonic_cst", "categorical_features", "classes")
     if named and (isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1):
-        return [encode_param(f"an entry of {name}", one) for one in value]
+        return [encode_param(f"an entry of {name}", entry) for entry in value]
     if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
         of = f"an entry of {name}"
-        return {"mapping": [[encode_param(of, one) for one in pair] for pair in value.items()]}
+        return {"mapping": [[encode_param(of, item) for item in pair] for pair in value.items()]}
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
         "set_params before saving"
@@ -85,21 +85,21 @@ def _encode_estimator(whole: Any, pipelines: list[Any]) -> Any:
         return {"frozen": "estimator"}
     front, learner = split_front(whole)
     check_learner(learner)
-    found: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         "learner": type(learner).__name__,
         "parameters": encode_params(learner, pipelines),
     }
     if is_scaler(front):
-        found["scaler"], _ = describe_scaled(whole, fitted=False)
+        encoded["scaler"], _ = describe_scaled(whole, fitted=False)
     elif whole is not learner:
-        found["steps"] = len(pipelines)
+        encoded["steps"] = len(pipelines)
         pipelines.append(without_learner(whole))
-    return {"estimator": found}
+    return {"estimator": encoded}
 
 
-def decode_learner(kind: Any, found: dict[str, Any], pipelines: Sequence[Any]) -> Any:
+def decode_learner(kind: Any, encoded: dict[str, Any], pipelines: Sequence[Any]) -> Any:
     """Return a learner with the parameters of a file, and with pipelines of its archive."""
-    return kind(**{name: _decode_param(value, pipelines) for name, value in found.items()})
+    return kind(**{name: _decode_param(value, pipelines) for name, value in encoded.items()})
 
 
 def _decode_param(value: Any, pipelines: Sequence[Any]) -> Any:
@@ -117,11 +117,11 @@ def _decode_param(value: Any, pipelines: Sequence[Any]) -> Any:
     raise ValueError(f"a parameter is of an unknown kind: {sorted(value)}")
 
 
-def _decode_estimator(found: dict[str, Any], pipelines: Sequence[Any]) -> Any:
-    kind = learner_named(found["learner"])
+def _decode_estimator(encoded: dict[str, Any], pipelines: Sequence[Any]) -> Any:
+    kind = learner_named(encoded["learner"])
     if kind is None:
-        raise ValueError(f"the learner {found['learner']!r} of a parameter is unknown")
-    learner = decode_learner(kind, found["parameters"], pipelines)
-    if "scaler" in found:
-        return restore_scaled(found["scaler"], None, learner)
-    return with_learner(pipelines, found["steps"], learner) if "steps" in found else learner
+        raise ValueError(f"the learner {encoded['learner']!r} of a parameter is unknown")
+    learner = decode_learner(kind, encoded["parameters"], pipelines)
+    if "scaler" in encoded:
+        return restore_scaled(encoded["scaler"], None, learner)
+    return with_learner(pipelines, encoded["steps"], learner) if "steps" in encoded else learner

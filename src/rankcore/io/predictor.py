@@ -135,9 +135,9 @@ class Predictor:
         if self.ranks_ is None:
             return self.project(X)
         rows = self._rows(X)
-        found = np.empty(rows.n_rows, dtype=np.int32)
-        self._model.ranks(rows, found)
-        labels: NDArray[Any] = self.ranks_[found]
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        self._model.ranks(rows, ranks)
+        labels: NDArray[Any] = self.ranks_[ranks]
         return labels
 
     def project(self, X: RowsLike) -> NDArray[np.float64]:
@@ -156,9 +156,9 @@ class Predictor:
         ndarray, shape (n_samples,)
         """
         rows = self._rows(X)
-        found = np.empty(rows.n_rows)
-        self._model.scores(rows, found)
-        return found
+        scores = np.empty(rows.n_rows)
+        self._model.scores(rows, scores)
+        return scores
 
     def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
         """Predict the probabilities of labels, for learners with ``predict_proba``.
@@ -183,9 +183,9 @@ class Predictor:
                 f"{self.learner} has no probabilities: fit a CalibratedOrdinal of it"
             )
         rows = self._rows(X)
-        found = np.empty((rows.n_rows, self._model.n_ranks))
-        self._model.probabilities(rows, found)
-        return found[:, self._ranks_of_columns()]
+        table = np.empty((rows.n_rows, self._model.n_ranks))
+        self._model.probabilities(rows, table)
+        return table[:, self._ranks_of_columns()]
 
     def _ranks_of_columns(self) -> NDArray[np.intp]:
         return np.argsort(np.asarray(self.ranks_))
@@ -225,9 +225,9 @@ def _aligned(content: bytes | mmap.mmap) -> Any:
 def _categories(metadata: Mapping[str, str], n_features: int) -> Categories | None:
     """Return the categorical features of the learner, or of the one that is calibrated."""
     for key in ("facts", "estimator.facts"):
-        found = read_json(metadata[key]).get("categories") if key in metadata else None
-        if found is not None:
-            return Categories.restored(found, n_features)
+        categories = read_json(metadata[key]).get("categories") if key in metadata else None
+        if categories is not None:
+            return Categories.restored(categories, n_features)
     return None
 
 
@@ -239,14 +239,17 @@ def _names(arrays: Arrays) -> NDArray[Any] | None:
     return None
 
 
-def _check_names(found: list[Any], expected: list[str]) -> None:
+def _check_names(names: list[Any], expected: list[str]) -> None:
     """Raise ValueError unless the columns of a DataFrame are those of the model, in order."""
-    if found != expected:
+    if names != expected:
         where = next(
-            (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b),
-            min(len(found), len(expected)),
+            (i for i, (a, b) in enumerate(zip(names, expected, strict=False)) if a != b),
+            min(len(names), len(expected)),
         )
-        at = [repr(one[where]) if where < len(one) else "none" for one in (found, expected)]
+        at = [
+            repr(names_of_side[where]) if where < len(names_of_side) else "none"
+            for names_of_side in (names, expected)
+        ]
         raise ValueError(
             f"the columns of X must be those of the fit, in their order: column {where} is "
             f"{at[0]}; expected {at[1]}. Use X[predictor.feature_names_in_]"

@@ -95,19 +95,19 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     text = bytes(content[LENGTH_BYTES:begin]).decode()
 
     def take_fact(name: str, at: int) -> int:
-        found = _matched(_TEXT, text, at, "all metadata must be text")
-        _add(metadata, name, json.loads(found[0]))
-        return found.end()
+        match = _matched(_TEXT, text, at, "all metadata must be text")
+        _add(metadata, name, json.loads(match[0]))
+        return match.end()
 
     def take(name: str, at: int) -> int:
         if name == METADATA:
             _add(tensors, name, None)
             return _walk(text, at, take_fact)
         without = f"the header of the array {name} lacks a dtype, a shape or offsets"
-        found = _matched(_FORM, text, at, without)
-        entry = json.loads(found[0], object_pairs_hook=_distinct)
+        match = _matched(_FORM, text, at, without)
+        entry = json.loads(match[0], object_pairs_hook=_distinct)
         _add(tensors, name, _tensor(name, entry, begin))
-        return found.end()
+        return match.end()
 
     _matched(_END, text, _walk(text, 0, take))
     tensors.pop(METADATA, None)
@@ -144,23 +144,23 @@ def _matched(
     at: int,
     otherwise: str = "the header must be a JSON object",
 ) -> re.Match[str]:
-    found = pattern.match(text, at)
-    if found is None:
+    match = pattern.match(text, at)
+    if match is None:
         raise ValueError(f"{otherwise} (character {at})")
-    return found
+    return match
 
 
-def _add(found: dict[str, Any], name: str, value: Any) -> None:
-    if name in found:
+def _add(entries: dict[str, Any], name: str, value: Any) -> None:
+    if name in entries:
         raise ValueError("the header has two entries of one name")
-    found[name] = value
+    entries[name] = value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, value in pairs:
-        _add(found, name, value)
-    return found
+        _add(entries, name, value)
+    return entries
 
 
 def _tensor(name: str, entry: Any, begin: int) -> Tensor:

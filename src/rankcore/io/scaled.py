@@ -140,7 +140,7 @@ def _restore_fitted(
 def _as_json(value: Any) -> Any:
     """Return a parameter of a scaler: a number, a boolean, or a range of two numbers."""
     if isinstance(value, tuple | list):
-        return [_as_json(one) for one in value]
+        return [_as_json(number) for number in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -154,12 +154,12 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
     params, arrays = facts["params"], facts["arrays"]
     kinds = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs", "MinMaxScaler": "min_max"}
     kind = kinds[facts["class"]]
-    found = {"scaler": f"{kind}_clipped" if params.get("clip", False) else kind}
+    written = {"scaler": f"{kind}_clipped" if params.get("clip", False) else kind}
     if kind == "min_max":
-        found |= {"scale": "scaler.scale_", "shift": "scaler.min_"}
-        return found | ({"bounds": "scaler.bounds"} if params["clip"] else {})
+        written |= {"scale": "scaler.scale_", "shift": "scaler.min_"}
+        return written | ({"bounds": "scaler.bounds"} if params["clip"] else {})
     if params.get("with_mean", False):
-        found["center"] = "scaler.mean_"
+        written["center"] = "scaler.mean_"
     if "scaler.scale_" in arrays:
-        found["scale"] = "scaler.scale_"
-    return found
+        written["scale"] = "scaler.scale_"
+    return written

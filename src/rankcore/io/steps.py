@@ -73,7 +73,7 @@ def pack_steps(pipelines: Sequence[Any]) -> NDArray[np.uint8]:
         # Some objects are written without an error and cannot be read, such as a lambda.
         skops.loads(content, trusted=skops.get_untrusted_types(data=content))
     except Exception as error:  # what a step of a user raises
-        names = ", ".join(name for one in pipelines for name in names_of_steps(one))
+        names = ", ".join(name for pipeline in pipelines for name in names_of_steps(pipeline))
         raise TypeError(
             f"skops cannot save the preprocessing steps {names}: {error}; define functions in a "
             "module under their own name, or use pickle or joblib"

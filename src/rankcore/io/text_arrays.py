@@ -27,26 +27,26 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]],
     "str" or a NumPy type such as "U10". Dates and timedeltas become int64, of a kind such as
     "datetime64[D]".
     """
-    found, kinds = {}, {}
+    encoded, kinds = {}, {}
     for name, array in arrays.items():
         values = array.reshape(-1).tolist() if array.dtype.kind in "USO" else []
-        if array.dtype.kind in "US" or (values and all(isinstance(one, str) for one in values)):
+        if array.dtype.kind in "US" or (values and all(isinstance(value, str) for value in values)):
             longest, width = max(map(len, values), default=0), array.dtype.str.lstrip("<>|=")
             kinds[name] = STRINGS
-            strings = [one.encode() if isinstance(one, str) else one for one in values]
-            found[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
-            found[name + ENDS] = np.cumsum([len(one) for one in strings], dtype=np.int64)
+            strings = [value.encode() if isinstance(value, str) else value for value in values]
+            encoded[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
+            encoded[name + ENDS] = np.cumsum([len(text) for text in strings], dtype=np.int64)
             if array.dtype.kind != "O":  # keeps its width, unless that is out of proportion
-                wide = int(width[1:]) <= WIDEST and _fits(array.nbytes, found[name], values)
+                wide = int(width[1:]) <= WIDEST and _fits(array.nbytes, encoded[name], values)
                 kinds[name] = width if wide else f"{width[0]}{longest}"
         elif array.dtype.kind in "mM":
             kinds[name] = array.dtype.newbyteorder("=").name
-            found[name] = array.astype(array.dtype.newbyteorder("=")).view(np.int64)
+            encoded[name] = array.astype(array.dtype.newbyteorder("=")).view(np.int64)
         elif array.dtype.kind in "biuf":
-            found[name] = array
+            encoded[name] = array
         else:
             raise TypeError(f"the array {name} of dtype {array.dtype} cannot be written to a file")
-    return found, kinds
+    return encoded, kinds
 
 
 def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray[Any]:
@@ -63,21 +63,21 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         raise ValueError(f"the strings {name} must end within their bytes, in ascending order")
     content, places = array.tobytes(), [0, *ends.tolist()]
     parts = (content[first:last] for first, last in pairwise(places))
-    found: list[Any] = list(parts) if kind[:1] == "S" else [one.decode() for one in parts]
+    texts: list[Any] = list(parts) if kind[:1] == "S" else [part.decode() for part in parts]
     if kind == STRINGS:
-        return np.array(found, dtype=object)
-    longest, width = max(map(len, found), default=0), int(kind[1:])
+        return np.array(texts, dtype=object)
+    longest, width = max(map(len, texts), default=0), int(kind[1:])
     if not longest <= width <= max(longest, WIDEST):
         raise ValueError(
             f"the strings {name} have up to {longest} characters; got a width of {width}"
         )
-    size = len(found) * np.dtype(kind).itemsize
-    if not _fits(size, array, found):
+    size = len(texts) * np.dtype(kind).itemsize
+    if not _fits(size, array, texts):
         raise ValueError(
-            f"the {len(found)} strings {name} of up to {longest} characters take {size} bytes in "
+            f"the {len(texts)} strings {name} of up to {longest} characters take {size} bytes in "
             "one array of NumPy: shorten the longest"
         )
-    return np.array(found, dtype=kind)
+    return np.array(texts, dtype=kind)
 
 
 def _fits(size: int, content: NDArray[np.uint8], strings: list[Any]) -> bool:

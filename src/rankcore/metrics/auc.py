@@ -131,7 +131,7 @@ def auc_score(
         if empty == "raise":
             query = "" if qid is None else f", in {named(ids[undefined][0])}"
             raise ValueError(
-                f"AUC compares labels >= {rel:g} with smaller ones; one is missing{query}"
+                f"AUC requires labels >= {rel:g} and smaller ones; one kind is missing{query}"
             )
         values[undefined] = empty
     return mean_or_values((ids, values), per_query, query_weight)

@@ -146,7 +146,7 @@ class Convention:
     def _describe(self, orders: Mapping[str, str]) -> str:
         gain = self.gain if isinstance(self.gain, str) else "own"
         names = {"average": "averaged", **orders}
-        empty = {"skip": "left out", "raise": "refused"}.get(str(self.empty)) or f"{self.empty:g}"
+        empty = {"skip": "left out", "raise": "rejected"}.get(str(self.empty)) or f"{self.empty:g}"
         said = f"{gain} gain, {self.discount} discount, ties {names.get(self.ties, self.ties)}, "
         said += f"empty queries {empty}"
         shown = ("gain", "discount", "ties", "empty")
@@ -214,14 +214,14 @@ def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
     if convention is None:
         convention = Convention()
     elif isinstance(convention, str):
-        known = CONVENTIONS.get(convention)
-        if known is None:
+        named = CONVENTIONS.get(convention)
+        if named is None:
             near = difflib.get_close_matches(convention, CONVENTIONS, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
                 f"there is no convention {convention!r}{hint} (there are {', '.join(CONVENTIONS)})"
             )
-        convention = known
+        convention = named
     elif not isinstance(convention, Convention):
         raise TypeError(f"convention must be a name or a Convention; got {convention!r}")
     return replace(convention, **{name: x for name, x in choices.items() if x is not None})

@@ -96,8 +96,8 @@ def measure_queries(
         with np.errstate(over="ignore"):  # reported as infinite, with its query
             scores = scores.astype(np.float32).astype(np.float64)
     n = labels.size
-    found = None if retrieved is None else _as_mask(retrieved, n, "retrieved")
-    task = _Task(scores, labels, queries, found, convention, n_jobs)
+    retrieved_mask = None if retrieved is None else _as_mask(retrieved, n, "retrieved")
+    task = _Task(scores, labels, queries, retrieved_mask, convention, n_jobs)
     if convention.cutoff is not None:
         measures = [
             replace(m, k=convention.cutoff) if m.k is None and MEASURES[m.kind].default_cut else m
@@ -109,13 +109,15 @@ def measure_queries(
         apart = unjudged is not None and MEASURES[m.kind].judgments
         groups.setdefault((apart, m.gains), []).append(i)
     for (apart, gains), members in groups.items():
-        one = task
+        query_task = task
         if apart:
             nobodys = _as_mask(unjudged, n, "unjudged").view(np.bool_)
-            one = replace(one, labels=np.where(nobodys, UNJUDGED_LABEL, labels))
+            query_task = replace(query_task, labels=np.where(nobodys, UNJUDGED_LABEL, labels))
         if gains is not None:
-            one = replace(one, convention=replace(convention, gain=partial(_named_gains, gains)))
-        values[members] = _averaged(one, [measures[i] for i in members])
+            query_task = replace(
+                query_task, convention=replace(convention, gain=partial(_named_gains, gains))
+            )
+        values[members] = _averaged(query_task, [measures[i] for i in members])
     return values
 
 
@@ -136,7 +138,7 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
     parts = [
         [replace(m, x=x, levels=None) for x in m.levels] if m.levels else [m] for m in measures
     ]
-    values = _run(task, [one for part in parts for one in part])
+    values = _run(task, [measure for part in parts for measure in part])
     ends = np.cumsum([len(part) for part in parts])
     return np.stack([part.mean(axis=0) for part in np.split(values, ends[:-1])])
 
@@ -198,9 +200,9 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     return int(k)
 
 
-def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
-    reject_mask(given, name)
-    mask = np.asarray(given)
+def _as_mask(flags: Any, n: int, name: str) -> NDArray[np.uint8]:
+    reject_mask(flags, name)
+    mask = np.asarray(flags)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ValueError(
             f"{name} must be {n} booleans, one for each row; got {mask.dtype} of shape {mask.shape}"
@@ -224,10 +226,10 @@ def _given_gains(
             )
         return np.require(gains, np.float64, ["C", "A"])
     table = np.asarray(gain, dtype=np.float64)
-    known = (labels >= 0) & (labels < table.size)
-    level = np.where(known, labels, 0).astype(np.int64)
-    if not (known & (level == labels)).all():
-        odd = labels[~(known & (level == labels))][0]
+    in_table = (labels >= 0) & (labels < table.size)
+    level = np.where(in_table, labels, 0).astype(np.int64)
+    if not (in_table & (level == labels)).all():
+        odd = labels[~(in_table & (level == labels))][0]
         raise ValueError(
             f"gain must have an entry for each label; its {table.size} entries are for labels 0 to "
             f"{table.size - 1}; got {odd:g}"

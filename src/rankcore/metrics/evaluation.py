@@ -265,7 +265,7 @@ def evaluate(
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
         raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
-    measures = {name: measure for given in names for name, measure in parse(given)}
+    measures = {name: measure for written in names for name, measure in parse(written)}
     meant = resolve(convention)
     words = None if classes is None else check_words(classes)
     labels, _ = as_grades(y_true, words, "evaluate")
@@ -274,13 +274,15 @@ def evaluate(
     ranked = data.by_id(docid)
     kinds = {name: MEASURES[m.kind] for name, m in measures.items()}
     ranking = {name: m for name, m in measures.items() if kinds[name].value is not None}
-    of_pairs = {name: m for name, m in measures.items() if m.kind == "auc" or kinds[name].of_pairs}
-    if of_pairs and retrieved is not None:
+    pair_measures = {
+        name: m for name, m in measures.items() if m.kind == "auc" or kinds[name].of_pairs
+    }
+    if pair_measures and retrieved is not None:
         raise ValueError(
-            f"{next(iter(of_pairs))} compares the scores of all documents, and some were not "
+            f"{next(iter(pair_measures))} compares the scores of all documents, and some were not "
             "retrieved"
         )
-    walks = len({"areas" if kinds[name].of_pairs is None else "pairs" for name in of_pairs})
+    walks = len({"areas" if kinds[name].of_pairs is None else "pairs" for name in pair_measures})
     if walks + bool(ranking) > 1 and not meant.single_precision and unjudged is None:
         data = ranked = ranked.sorted(n_jobs)
     per_query: dict[str, NDArray[np.float64]] = {}
@@ -299,9 +301,9 @@ def evaluate(
     for name, m in measures.items():
         if m.kind == "n_queries":
             per_query[name] = np.ones(ids.size)
-    for name, m in of_pairs.items():
-        of_counts = kinds[name].of_pairs
-        if of_counts is None:
+    for name, m in pair_measures.items():
+        count_pairs_by = kinds[name].of_pairs
+        if count_pairs_by is None:
             rel = meant.rel if m.rel is None else m.rel
             area: Any = auc_score(
                 data.labels, data.scores, qid=grouped, rel=rel, per_query=True, n_jobs=n_jobs
@@ -309,7 +311,7 @@ def evaluate(
             per_query[name] = area[1]
             continue
         counts = counts or count_pairs(data, n_jobs)
-        per_query[name] = of_counts(counts)
+        per_query[name] = count_pairs_by(counts)
     values_of = {name: per_query[name] for name in measures}
     over = {name: m.over for name, m in measures.items()}
     weights: Any = query_weight  # checked there

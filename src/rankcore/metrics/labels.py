@@ -25,11 +25,11 @@ def ordered(labels: Any, *columns: Any) -> Any:
             continue
         if labels is None:
             labels = order
-        given = np.asarray(labels)
-        if not agree(order, given):
+        listed = np.asarray(labels)
+        if not agree(order, listed):
             raise ValueError(
                 f"labels must list the labels, lowest rank first, as ranks_ of a model does; "
-                f"{given.tolist()} contradict the order of the categorical, {order.tolist()}"
+                f"{listed.tolist()} contradict the order of the categorical, {order.tolist()}"
             )
     return labels
 
@@ -40,7 +40,7 @@ def as_column(name: str, x: Any) -> NDArray[Any]:
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension; got shape {array.shape}")
     if array.size == 0:
-        raise ValueError(f"{name} is empty; a mean needs at least one row")
+        raise ValueError(f"{name} is empty; a mean requires at least one row")
     return array
 
 
@@ -66,26 +66,26 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
     """Return the distinct labels, lowest first."""
     if labels is None:
         return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
-    known = _plain("labels", labels)
-    if known.ndim != 1 or known.size == 0:
+    listed = _plain("labels", labels)
+    if listed.ndim != 1 or listed.size == 0:
         raise ValueError(f"labels must list the labels, lowest rank first; got {labels!r}")
-    if np.unique(known).size != known.size:
-        raise ValueError(f"labels must list each label once; got {known.tolist()}")
+    if np.unique(listed).size != listed.size:
+        raise ValueError(f"labels must list each label once; got {listed.tolist()}")
     for name, x in (("y_true", truth), ("y_pred", guess)):
-        if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+        if (x.dtype.kind in "biuf") != (listed.dtype.kind in "biuf"):
             raise TypeError(
-                f"{name} must have labels of the type of labels, {known.dtype}; got {x.dtype}"
+                f"{name} must have labels of the type of labels, {listed.dtype}; got {x.dtype}"
             )
-    return known
+    return listed
 
 
-def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+def places_of(name: str, x: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the index of each label among the known labels."""
-    sorter = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, x, sorter=sorter)
-    found = sorter[np.minimum(place, known.size - 1)]
-    unknown = known[found] != x
+    sorter = np.argsort(labels, kind="stable")
+    place = np.searchsorted(labels, x, sorter=sorter)
+    nearest = sorter[np.minimum(place, labels.size - 1)]
+    unknown = labels[nearest] != x
     if unknown.any():
         odd = x[unknown][:1].tolist()[0]
-        raise ValueError(f"{name} has {odd!r}, which is not among the labels {known.tolist()}")
-    return found
+        raise ValueError(f"{name} has {odd!r}, which is not among the labels {labels.tolist()}")
+    return nearest

@@ -50,10 +50,15 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         raise TypeError(f"a measure must be given by name; got {name!r}")
     if name.strip() in trec_names.SETS:
         members = trec_names.SETS[name.strip()]
-        return [one for member in members if member != trec_names.STRING for one in parse(member)]
-    found = trec_names.parse(name.strip())
-    if found is not None:
-        return [(title, _measure(kind, **parameters)) for title, kind, parameters in found]
+        return [
+            measure
+            for member in members
+            if member != trec_names.STRING
+            for measure in parse(member)
+        ]
+    trec_measure = trec_names.parse(name.strip())
+    if trec_measure is not None:
+        return [(title, _measure(kind, **parameters)) for title, kind, parameters in trec_measure]
     form = _FORM.fullmatch(name.strip())
     if form is None:
         # Such as ndcg10, without a mark before the cut-off.
@@ -68,31 +73,31 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         raise ValueError(f"there is no measure {name!r}{_nearest(form['name'], name.strip())}")
     if form["cuts"] is None:
         kind = MEASURES[kind].without_cut or kind
-    known = MEASURES[kind]
+    measure_kind = MEASURES[kind]
     measure = _measure(kind, gain="exp2" if form["name"].lower().endswith("_burges") else None)
     if form["name"].lower().startswith("gm_"):
         measure = replace(measure, over="geometric")
     measure = _with_arguments(measure, name, form["arguments"])
     if form["level"]:
-        if not known.binary:
+        if not measure_kind.binary:
             raise ValueError(
                 f"{name!r}: a relevance level, -l{form['level']}, requires a binary measure; "
                 f"{form['name']} has none"
             )
         measure = replace(measure, rel=float(form["level"]))
     if form["minus"]:
-        if not known.minus:
+        if not measure_kind.minus:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if known.cut == "required" or form["name"].lower().endswith("_cut"):
-            raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
-        if known.number and known.number.required and measure.x is None:
-            raise ValueError(f"{name!r} needs a number, such as {form['name']}@0.5")
+        if measure_kind.cut == "required" or form["name"].lower().endswith("_cut"):
+            raise ValueError(f"{name!r} requires a cut-off, such as {form['name']}@10")
+        if measure_kind.number and measure_kind.number.required and measure.x is None:
+            raise ValueError(f"{name!r} requires a number, such as {form['name']}@0.5")
         return [(name, measure)]
-    if known.number and known.number.at_end:
-        return [(name, _with_number(measure, name, known.number, form["cuts"]))]
-    if known.cut == "none":
+    if measure_kind.number and measure_kind.number.at_end:
+        return [(name, _with_number(measure, name, measure_kind.number, form["cuts"]))]
+    if measure_kind.cut == "none":
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
     cuts = [_cut(name, k) for k in form["cuts"].split(",")]
     stem = name.strip()[: form.start("mark")]
@@ -174,10 +179,10 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
 def _nearest(name: str, whole: str = "") -> str:
     """Suggest the most similar known name, completed by the suffix of the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
-    known = (
+    examples = (
         "ndcg@10, dcg, map, P@5, recall@20, F1@10, Rprec, mrr, hit@10, hits@10, ERR@10, RBP, "
         "bpref, infAP, judged@10, auc, misranking, kendall_tau"
     )
     if not near:
-        return f"; there are {known}, and others' names"
+        return f"; there are {examples}, and others' names"
     return f"; did you mean {near[0] + whole.removeprefix(name)!r}?"

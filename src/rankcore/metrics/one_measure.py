@@ -34,6 +34,6 @@ def measured(
     return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
-def mean_or_values(found: PerQuery, per_query: Any, query_weight: Any) -> float | PerQuery:
+def mean_or_values(values: PerQuery, per_query: Any, query_weight: Any) -> float | PerQuery:
     """Return the mean over queries, or ids and values of the queries."""
-    return found if per_query else query_mean(found[1], query_weight)
+    return values if per_query else query_mean(values[1], query_weight)

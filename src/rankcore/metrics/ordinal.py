@@ -303,8 +303,8 @@ def confusion_by_rank(
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; got {normalize!r}")
     truth, guess, labels = _columns(y_true, y_pred, labels)
-    known, rows, columns = _places(truth, guess, labels)
-    k = known.size
+    ordered_labels, rows, columns = _places(truth, guess, labels)
+    k = ordered_labels.size
     if k > LARGEST_TABLE:
         raise ValueError(
             f"labels must list at most {LARGEST_TABLE} labels (a table has a cell for each pair); "
@@ -381,8 +381,12 @@ def _places(
     truth: NDArray[Any], guess: NDArray[Any], labels: Any
 ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
     """Return all labels, lowest first, and the index of each true and predicted label."""
-    known = known_labels(truth, guess, labels)
-    return known, places_of("y_true", truth, known), places_of("y_pred", guess, known)
+    ordered_labels = known_labels(truth, guess, labels)
+    return (
+        ordered_labels,
+        places_of("y_true", truth, ordered_labels),
+        places_of("y_pred", guess, ordered_labels),
+    )
 
 
 def _columns(y_true: Any, y_pred: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:

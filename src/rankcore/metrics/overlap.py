@@ -122,11 +122,11 @@ def rbo(
 
 def _rows(a: Any, b: Any, qid: Any) -> tuple[Queries, list[Floats]]:
     """Return the items by query, and their scores in both rankings; NaN where an item is absent."""
-    forms = [_form(one) for one in (a, b)]
+    forms = [_form(ranking) for ranking in (a, b)]
     if forms[0] != forms[1]:
         raise TypeError(f"a and b must be rankings of one kind; got {forms[0]} and {forms[1]}")
     if forms[0] == "scores":
-        scores = [as_vector(one, name) for one, name in ((a, "a"), (b, "b"))]
+        scores = [as_vector(ranking, name) for ranking, name in ((a, "a"), (b, "b"))]
         check_lengths(a=scores[0], b=scores[1])
         if not scores[0].size:
             raise ValueError("a and b are empty; a measure requires at least one item")
@@ -135,8 +135,8 @@ def _rows(a: Any, b: Any, qid: Any) -> tuple[Queries, list[Floats]]:
         if qid is not None:
             raise ValueError(f"qid must be omitted, because a and b are {forms[0]}; got both")
         queries, scores = _joined(a, b)
-    for one, name in zip(scores, "ab", strict=True):
-        if np.isinf(one).any():
+    for column, name in zip(scores, "ab", strict=True):
+        if np.isinf(column).any():
             raise ValueError(f"{name} must be finite, or NaN for items without a rank; got inf")
     return queries, scores
 
@@ -153,23 +153,23 @@ def _joined(a: Any, b: Any) -> tuple[Queries, list[Floats]]:
         sizes = [len(a), len(b)]
         items: NDArray[Any] = as_column([*a, *b], "the items of a and b")
         query, ids = np.zeros(items.size, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        given = [as_vector([*one.values()], name) for one, name in ((a, "a"), (b, "b"))]
+        columns = [as_vector([*ranking.values()], name) for ranking, name in ((a, "a"), (b, "b"))]
     else:
         sizes = [a.docid.size, b.docid.size]
         items = np.concatenate([a.docid, b.docid])
         queries = group_rows(np.concatenate([a.qid, b.qid]), items.size)
         query, ids = query_numbers(queries), queries.ids
-        given = [as_vector(a.score, "a"), as_vector(b.score, "b")]
+        columns = [as_vector(a.score, "a"), as_vector(b.score, "b")]
     if items.dtype == object:  # of several types, which have no order
         places: dict[Any, int] = {}
-        number = np.array([places.setdefault(one, len(places)) for one in items.tolist()])
+        number = np.array([places.setdefault(item, len(places)) for item in items.tolist()])
     else:
         number = np.unique(items, return_inverse=True)[1]
     _, first, row = np.unique(
         query * np.int64(items.size) + number, return_index=True, return_inverse=True
     )
     scores = [np.full(first.size, np.nan) for _ in "ab"]
-    scores[0][row[: sizes[0]]], scores[1][row[sizes[0] :]] = given
+    scores[0][row[: sizes[0]]], scores[1][row[sizes[0] :]] = columns
     grouped = group_rows(query[first], first.size) if first.size else group_rows(None, 0)
     return replace(grouped, ids=ids), scores
 
@@ -213,8 +213,8 @@ class _Ranking:
 def _overlaps(queries: Queries, scores: list[Floats], p: float, ties: str) -> Floats:
     """Compute the extrapolated overlap of each query; NaN if one of its rankings is empty."""
     query, n_queries = query_numbers(queries), queries.ids.size
-    rankings = [_Ranking(queries, one) for one in scores]
-    sizes = np.array([one.sizes for one in rankings])
+    rankings = [_Ranking(queries, column) for column in scores]
+    sizes = np.array([ranking.sizes for ranking in rankings])
     short, long = sizes.min(axis=0), sizes.max(axis=0)
     starts = np.cumsum(long) - long
     n_depths = int(long.sum())
@@ -223,10 +223,10 @@ def _overlaps(queries: Queries, scores: list[Floats], p: float, ties: str) -> Fl
     # The shorter ranking S and the longer one L, by item and by depth.
     swapped = sizes[0] > sizes[1]
     (first_s, last_s), (first_l, last_l) = _chosen(
-        swapped[query], [(one.first, one.last) for one in rankings]
+        swapped[query], [(ranking.first, ranking.last) for ranking in rankings]
     )
     (top_s, end_s), (top_l, end_l) = _chosen(
-        swapped[of], [one.by_depth(starts, n_depths) for one in rankings]
+        swapped[of], [ranking.by_depth(starts, n_depths) for ranking in rankings]
     )
 
     def count(items: NDArray[np.bool_], start: Ints, stop: Ints) -> Ints:
@@ -235,8 +235,8 @@ def _overlaps(queries: Queries, scores: list[Floats], p: float, ties: str) -> Fl
         base = starts[query[items]] - 1
         change = np.bincount(base + start[items], minlength=n_depths + 1)
         change -= np.bincount(base + stop[items] + 1, minlength=n_depths + 1)
-        found: Ints = np.cumsum(change)[:n_depths]
-        return found
+        counts: Ints = np.cumsum(change)[:n_depths]
+        return counts
 
     both, only_l = (first_s > 0) & (first_l > 0), (first_s == 0) & (first_l > 0)
     end = long[query]
@@ -264,21 +264,21 @@ def _overlaps(queries: Queries, scores: list[Floats], p: float, ties: str) -> Fl
             scale = np.sqrt(square_s * (top_l - 1 + (end_l - top_l + 1) * part_l**2))
 
     values = np.full(n_queries, np.nan)
-    known = np.flatnonzero(short)
-    if not known.size:
+    ends = np.flatnonzero(short)
+    if not ends.size:
         return values
     agreement = seen / scale
     at_short = np.zeros(n_queries)
-    at_short[known] = agreement[starts[known] + short[known] - 1]
+    at_short[ends] = agreement[starts[ends] + short[ends] - 1]
     beyond = np.maximum(depth - short[of], 0)
     agreement = (seen + beyond * at_short[of] * unseen) / scale
     limit = np.zeros(n_queries)
-    at_end = seen[starts[known] + long[known] - 1]
-    limit[known] = (at_end + (long - short)[known] * at_short[known]) / long[known]
+    at_end = seen[starts[ends] + long[ends] - 1]
+    limit[ends] = (at_end + (long - short)[ends] * at_short[ends]) / long[ends]
     # The weights of all depths sum to 1: equal rankings have exactly 1.
     terms = (1 - p) * p ** (depth - 1.0) * (agreement - limit[of])
     sums = np.bincount(of, terms, minlength=n_queries)
-    values[known] = np.clip(limit + sums, 0.0, 1.0)[known]
+    values[ends] = np.clip(limit + sums, 0.0, 1.0)[ends]
     return values
 
 

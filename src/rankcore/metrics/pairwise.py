@@ -344,19 +344,19 @@ def _margin_of_pairs(
     queries = group_rows(qid, scores.size)
     numbers = query_numbers(queries)
     better, worse = rows.T
-    of_pair = numbers[better]
-    mixed = of_pair != numbers[worse]
+    query_of_pair = numbers[better]
+    mixed = query_of_pair != numbers[worse]
     if mixed.any():
         i = int(mixed.argmax())
         raise ValueError(
             f"pairs must be of rows of one query; pair {i} has rows of "
-            f"{named(queries.ids[of_pair[i]])} and {named(queries.ids[numbers[worse[i]]])}"
+            f"{named(queries.ids[query_of_pair[i]])} and {named(queries.ids[numbers[worse[i]]])}"
         )
     weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(rows)})
-    weights = np.ones(len(rows)) if weights is None else scaled(weights, of_pair)
+    weights = np.ones(len(rows)) if weights is None else scaled(weights, query_of_pair)
     with np.errstate(over="ignore"):  # an infinite distance is beyond the margin, or wrong
         loss = np.clip(1.0 - (scores[better] - scores[worse]) / rho, 0.0, 1.0)
-    total = np.bincount(of_pair, weights, minlength=len(queries.ids))
+    total = np.bincount(query_of_pair, weights, minlength=len(queries.ids))
     with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-        values = np.bincount(of_pair, weights * loss, minlength=len(queries.ids)) / total
+        values = np.bincount(query_of_pair, weights * loss, minlength=len(queries.ids)) / total
     return queries, values

@@ -200,9 +200,9 @@ def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floa
     """Add columns for labels that a model does not know, at the places of `ranks_beside`."""
     if table.shape[1] == n_labels:
         return table
-    found = np.full((len(table), n_labels), UNKNOWN)
-    found[:, of_classes] = table
-    return found / found.sum(axis=1, keepdims=True)
+    extended = np.full((len(table), n_labels), UNKNOWN)
+    extended[:, of_classes] = table
+    return extended / extended.sum(axis=1, keepdims=True)
 
 
 def checked_probabilities(
@@ -221,17 +221,17 @@ def checked_probabilities(
         )
     table = table.astype(np.float64, copy=False)
     order = ordered(labels, y_true)
-    known = known_labels(truth, truth, order)
-    if known.size != table.shape[1]:
+    ordered_labels = known_labels(truth, truth, order)
+    if ordered_labels.size != table.shape[1]:
         raise ValueError(
-            f"y_proba has {table.shape[1]} columns for {known.size} labels"
+            f"y_proba has {table.shape[1]} columns for {ordered_labels.size} labels"
             + (" in y_true; name all of them in labels=" if order is None else "")
         )
-    place = places_of("y_true", truth, known)
-    columns = np.argsort(np.argsort(known))  # column of each rank
+    place = places_of("y_true", truth, ordered_labels)
+    columns = np.argsort(np.argsort(ordered_labels))  # column of each rank
     if not is_rising(columns):
         table = table[:, columns]
     # Probabilities computed as float32 add up to 1 only to this tolerance.
     if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
         raise ValueError("y_proba must not be negative, and each row must add up to 1")
-    return table, place, known
+    return table, place, ordered_labels

@@ -72,14 +72,14 @@ class Predictions:
 
 # Measures that are means over rows; others, such as kappa, have no value in a row.
 ROW_MEASURES: dict[str, Callable[[Predictions], Floats]] = {
-    "rank_loss": lambda found: found.distances,
-    "accuracy": lambda found: (found.distances == 0).astype(np.float64),
-    "accuracy_within": lambda found: (found.distances <= 1).astype(np.float64),
-    "ranked_probability_score": lambda found: found.scores(
+    "rank_loss": lambda predictions: predictions.distances,
+    "accuracy": lambda predictions: (predictions.distances == 0).astype(np.float64),
+    "accuracy_within": lambda predictions: (predictions.distances <= 1).astype(np.float64),
+    "ranked_probability_score": lambda predictions: predictions.scores(
         ranked_probability_scores, "ranked_probability_score"
     ),
-    "brier_score": lambda found: found.scores(brier_scores, "brier_score"),
-    "log_loss": lambda found: found.scores(log_losses, "log_loss"),
+    "brier_score": lambda predictions: predictions.scores(brier_scores, "brier_score"),
+    "log_loss": lambda predictions: predictions.scores(log_losses, "log_loss"),
 }
 # Short names.
 SHORT = {"rps": "ranked_probability_score"}
@@ -87,7 +87,7 @@ SHORT = {"rps": "ranked_probability_score"}
 
 def default_measures(predictions: Iterable[Any]) -> list[str]:
     """Return the rank loss, and the ranked probability score if all give probabilities."""
-    all_probabilities = all(np.ndim(one) == 2 for one in predictions)
+    all_probabilities = all(np.ndim(system) == 2 for system in predictions)
     return ["rank_loss", "ranked_probability_score"] if all_probabilities else ["rank_loss"]
 
 
@@ -96,14 +96,15 @@ def evaluate_rows(y_true: Any, predicted: Any, names: Iterable[str], labels: Any
 
     Values are finite, as a difference of infinities has no value.
     """
-    found = as_predictions(y_true, predicted, labels)
-    values = {name: ROW_MEASURES[name](found) for name in names}
-    for name, of_rows in values.items():
-        infinite = np.flatnonzero(np.isinf(of_rows))
+    compared = as_predictions(y_true, predicted, labels)
+    values = {name: ROW_MEASURES[name](compared) for name in names}
+    for name, row_values in values.items():
+        infinite = np.flatnonzero(np.isinf(row_values))
         if infinite.size:
             raise ValueError(
                 f"{name} must be finite in each row to be compared; got infinity in "
-                f"{infinite.size} of {of_rows.size} rows, first in row {infinite[0]}, whose label "
+                f"{infinite.size} of {row_values.size} rows, first in row {infinite[0]}, whose "
+                "label "
                 "has probability 0: mix the probabilities with a small share of equal ones, such "
                 "as (1 - e) * p + e / k, or compare the ranked_probability_score"
             )
@@ -130,11 +131,11 @@ def as_predictions(y_true: Any, predicted: Any, labels: Any) -> Predictions:
     """Compare predictions of one system with the true labels."""
     if np.ndim(predicted) != 2:
         return Predictions(rank_distances(y_true, predicted, labels))
-    table, place, known = checked_probabilities(y_true, predicted, labels)
+    table, place, ordered_labels = checked_probabilities(y_true, predicted, labels)
     # The median minimises the expected rank loss.
-    median = np.minimum((np.cumsum(table, axis=1) < 0.5).sum(axis=1), known.size - 1)
-    if labels is None and known.dtype.kind in "biuf":
-        distances = rank_distances(known[place], known[median], None)
+    median = np.minimum((np.cumsum(table, axis=1) < 0.5).sum(axis=1), ordered_labels.size - 1)
+    if labels is None and ordered_labels.dtype.kind in "biuf":
+        distances = rank_distances(ordered_labels[place], ordered_labels[median], None)
     else:
         distances = np.abs(place - median).astype(np.float64)
     return Predictions(distances, table, place)

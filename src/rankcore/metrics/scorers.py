@@ -46,7 +46,7 @@ class RankingScorer:
                 "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
             )
         scores = ranking_scores(estimator, X, qid)
-        found = evaluate(
+        evaluation = evaluate(
             y,
             scores,
             qid=qid,
@@ -54,7 +54,7 @@ class RankingScorer:
             convention=self.convention,
             classes=words_of(estimator),
         )
-        (value,) = found.values()
+        (value,) = evaluation.values()
         return value if greater_is_better(self.metric) else -value
 
     def _accept_sample_weight(self) -> bool:
@@ -91,11 +91,11 @@ class OrdinalScorer:
             function = PROBABILITIES[self.metric]
             is_no_loss = False
             labels = estimator.classes_ if labels is None else labels
-            y, found, labels = _beside(y, estimator.predict_proba(X), labels)
+            y, table, labels = _beside(y, estimator.predict_proba(X), labels)
         else:
             function, is_no_loss = ORDINAL[self.metric]
-            found = estimator.predict(X)
-        value = function(y, found, labels=labels, sample_weight=sample_weight)
+            table = estimator.predict(X)
+        value = function(y, table, labels=labels, sample_weight=sample_weight)
         return value if is_no_loss else 0.0 - value
 
     def _accept_sample_weight(self) -> bool:
@@ -117,9 +117,9 @@ def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
     truth = np.asarray(y)
     if truth.dtype.kind not in "biuf" or np.isin(truth, classes).all():
         return y, table, classes
-    ranks, of_classes = ranks_beside(truth, classes)
-    n_labels = int(max(ranks.max(), of_classes[-1])) + 1
-    return ranks, with_unknown(table, of_classes, n_labels), np.arange(n_labels)
+    ranks, class_ranks = ranks_beside(truth, classes)
+    n_labels = int(max(ranks.max(), class_ranks[-1])) + 1
+    return ranks, with_unknown(table, class_ranks, n_labels), np.arange(n_labels)
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:

@@ -252,7 +252,7 @@ def compare_evaluations(
         if baseline is None
         else [(baseline, other) for other in evaluations if other != baseline]
     )
-    found = [
+    all_contrasts = [
         _contrast(
             measure,
             (a, b),
@@ -264,17 +264,17 @@ def compare_evaluations(
         for measure in measures
         for a, b in pairs
     ]
-    corrected = holm([contrast["p_value"] for contrast in found])
+    corrected = holm([contrast["p_value"] for contrast in all_contrasts])
     contrasts = [
-        Contrast(**contrast, p_holm=p) for contrast, p in zip(found, corrected, strict=True)
+        Contrast(**contrast, p_holm=p) for contrast, p in zip(all_contrasts, corrected, strict=True)
     ]
     return Comparison(contrasts, dict(evaluations), confidence_level)
 
 
-def _agree(one: Convention, other: Convention) -> bool:
+def _agree(first: Convention, other: Convention) -> bool:
     """Return whether two conventions are equal; gains may be arrays."""
-    return one is other or all(
-        np.array_equal(getattr(one, field.name), getattr(other, field.name))
+    return first is other or all(
+        np.array_equal(getattr(first, field.name), getattr(other, field.name))
         for field in fields(Convention)
     )
 

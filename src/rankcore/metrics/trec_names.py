@@ -143,11 +143,11 @@ def parse(name: str) -> Parsed | None:
     return [(title, "rbp" if spelled == "rbp" else "rbp_residual", {"x": p})]
 
 
-def _with_cuts(spelled: str, given: str | None) -> Parsed | None:
+def _with_cuts(spelled: str, text: str | None) -> Parsed | None:
     kind, cuts = _CUTS[spelled]
-    if given is not None:
+    if text is not None:
         try:
-            cuts = tuple(sorted(int(float(k)) for k in given.split(",")))  # as trec_eval reads them
+            cuts = tuple(sorted(int(float(k)) for k in text.split(",")))  # as trec_eval reads them
         except (ValueError, OverflowError):
             return None
         if min(cuts) < 1 or max(cuts) >= 2**63:
@@ -157,37 +157,41 @@ def _with_cuts(spelled: str, given: str | None) -> Parsed | None:
 
 def _numbers(
     name: str,
-    given: str | None,
+    text: str | None,
     default: tuple[float, ...],
     *,
     n: int | None = None,
     low: float = -1e9,
     high: float = 1e9,
 ) -> tuple[float, ...]:
-    if given is None:
+    if text is None:
         return default
     try:
-        found = tuple(float(x) for x in given.split(","))
+        numbers = tuple(float(x) for x in text.split(","))
     except ValueError:
-        found = ()
-    if not found or (n is not None and len(found) != n) or not all(low <= x <= high for x in found):
+        numbers = ()
+    if (
+        not numbers
+        or (n is not None and len(numbers) != n)
+        or not all(low <= x <= high for x in numbers)
+    ):
         many = "numbers" if n is None else f"{n} number" + "s" * (n > 1)
         raise ValueError(
             f"{name!r}: parameters must be {many} from {low:g} to {high:g}, separated by commas"
         )
-    return found
+    return numbers
 
 
-def _gains(name: str, given: str) -> tuple[tuple[float, float], ...]:
-    found = []
-    for part in given.split(","):
+def _gains(name: str, text: str) -> tuple[tuple[float, float], ...]:
+    gains = []
+    for part in text.split(","):
         label, equals, gain = part.partition("=")
         try:
-            found.append((float(label), float(gain)))
+            gains.append((float(label), float(gain)))
         except ValueError:
             equals = ""
         if not equals:
             raise ValueError(
                 f"{name!r}: gains must be written LABEL=GAIN, such as ndcg.1=3,2=9; got {part!r}"
             )
-    return tuple(found)
+    return tuple(gains)

@@ -148,7 +148,7 @@ class OAP(OnlineOrdinalClassifier):
         names = {"weights": "weights", "steps": "steps", "offset": "member_offsets"}
         if state.settings["average_members"]:
             names |= {name + SUMS: theirs + SUMS for name, theirs in names.items()}
-        arrays = {name: state.model[one][tile, :, lane].copy() for name, one in names.items()}
+        arrays = {name: state.model[source][tile, :, lane].copy() for name, source in names.items()}
         shared = ["scale", "margin", *(UNITS if state.settings["standardize"] else ())]
         shared += [PAST] * state.model.forgets
         arrays |= {name: state.model[name].copy() for name in shared}

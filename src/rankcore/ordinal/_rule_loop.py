@@ -89,12 +89,16 @@ class RuleLearner(OnlineOrdinalClassifier):
         super().__init_subclass__(**options)
         kind: Any = cls
         own = signature(kind.__init__)
-        named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        named = [
+            parameter
+            for parameter in own.parameters.values()
+            if parameter.kind is not Parameter.VAR_KEYWORD
+        ]
         if "__init__" not in vars(cls) or len(named) == len(own.parameters):
             return
         inherited = [
-            one.replace(kind=Parameter.KEYWORD_ONLY)
-            for name, one in signature(super(kind, kind).__init__).parameters.items()
+            parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, parameter in signature(super(kind, kind).__init__).parameters.items()
             if name not in own.parameters
         ]
         kind.__init__.__signature__ = own.replace(parameters=[*named, *inherited])
@@ -159,8 +163,8 @@ class RuleLearner(OnlineOrdinalClassifier):
         ``weights_sums``, to which an update adds (number of previous examples) * change.
         """
         predicted: list[int] = []
-        here = self.__dict__
-        arrays = {name: here[name] for name in here["_array_names"]}
+        attributes = self.__dict__
+        arrays = {name: attributes[name] for name in attributes["_array_names"]}
         for row in order.tolist():
             x = row_of(rows, row)
             rank = self.rank_of(x)
@@ -169,12 +173,12 @@ class RuleLearner(OnlineOrdinalClassifier):
             before = {name: array.copy() for name, array in arrays.items()} if self.average else {}
             self.update(x, int(ranks[row]))
             for name, array in arrays.items():
-                if here[name] is not array:
-                    put_in(array, name, here[name])
-                    here[name] = array
+                if attributes[name] is not array:
+                    put_in(array, name, attributes[name])
+                    attributes[name] = array
                 if self.average:
                     with np.errstate(over="ignore", invalid="ignore"):  # checked afterwards
-                        here[name + SUMS] += self.t * (array - before[name])
+                        attributes[name + SUMS] += self.t * (array - before[name])
             self.t += 1
             predicted.append(rank)
         return predicted
@@ -203,9 +207,9 @@ class RuleLearner(OnlineOrdinalClassifier):
 
     def _new_model(self, n_features: int, n_ranks: int) -> RuleModel:
         rule = copy(self)
-        known = dict(vars(rule))
+        before = dict(vars(rule))
         arrays = rule.start(n_features, n_ranks)
-        _check_attributes(rule, known, "start")
+        _check_attributes(rule, before, "start")
         _check_arrays(self, arrays)
         whole = {name: array.copy(order="C") for name, array in arrays.items()}
         if self.average:
@@ -220,7 +224,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         """Copy this estimator, with the arrays of a model as attributes."""
         rule = copy(self)
         rule.__dict__.pop("_state", None)  # would differ from the arrays
-        rule.__dict__ |= {name: one for name, one in model.arrays.items() if name != "counts"}
+        rule.__dict__ |= {name: array for name, array in model.arrays.items() if name != "counts"}
         rule.__dict__["_array_names"] = model.settings["arrays"]
         rule.t, rule.n_ranks = int(model.t), int(model.n_ranks)
         if "scale" in model.arrays:
@@ -239,7 +243,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         model.ensure_writable()
         model.changed()
         rule, t = self._working_copy(model), state.t
-        known = dict(vars(rule))
+        unchanged = dict(vars(rule))
         before = model.copy().arrays
         try:
             predicted = np.asarray(rule.update_rows(examples.rows, ranks, places), dtype=np.int64)
@@ -247,8 +251,8 @@ class RuleLearner(OnlineOrdinalClassifier):
             for name, array in before.items():
                 model[name][...] = array
             raise
-        rule.t = known["t"]
-        _check_attributes(rule, known, "update")
+        rule.t = unchanged["t"]
+        _check_attributes(rule, unchanged, "update")
         n = predicted.size
         if n > places.size or not ((predicted >= 0) & (predicted < rule.n_ranks)).all():
             raise ValueError(
@@ -278,13 +282,13 @@ def row_of(rows: Rows, row: int) -> Floats:
 
 def put_in(array: NDArray[Any], name: str, value: Any) -> None:
     """Copy a value assigned by ``update`` into the array of the state."""
-    found = np.asarray(value)
-    if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
+    assigned = np.asarray(value)
+    if assigned.shape != array.shape or not np.can_cast(assigned.dtype, array.dtype, "same_kind"):
         raise TypeError(
             f"update must leave {name} an array of shape {array.shape} and dtype {array.dtype}, as "
-            f"start made it; got shape {found.shape} and dtype {found.dtype}"
+            f"start made it; got shape {assigned.shape} and dtype {assigned.dtype}"
         )
-    array[...] = found
+    array[...] = assigned
 
 
 def _check_arrays(model: Any, arrays: Any) -> None:
@@ -299,19 +303,19 @@ def _check_arrays(model: Any, arrays: Any) -> None:
                 f"{type(model).__name__} and do not end in {SUMS}; got {name!r}"
             )
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.int64):
-            found = f"a {type(array).__name__}"
+            kind = f"a {type(array).__name__}"
             if isinstance(array, np.ndarray):
-                found = f"an array of {array.dtype}"
+                kind = f"an array of {array.dtype}"
             raise TypeError(
-                f"start must return NumPy arrays of float64 or int64; got {name}, {found}"
+                f"start must return NumPy arrays of float64 or int64; got {name}, {kind}"
             )
 
 
-def _check_attributes(rule: Any, known: Mapping[str, Any], method: str) -> None:
+def _check_attributes(rule: Any, before: Mapping[str, Any], method: str) -> None:
     """Raise if a method set attributes other than the rule's arrays."""
-    here = vars(rule)
-    changed = [name for name in here if name not in known or here[name] is not known[name]]
-    if changed or len(here) < len(known):
+    after = vars(rule)
+    changed = [name for name in after if name not in before or after[name] is not before[name]]
+    if changed or len(after) < len(before):
         raise AttributeError(
             f"{method} set {', '.join(changed) or 'or deleted attributes'} of "
             f"{type(rule).__name__}: the state of a rule must be in the arrays of start"

@@ -155,9 +155,9 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         estimator
         """
         names = signature(cls).parameters
-        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
-        given = dict(zip(names, args, strict=False)) | params
-        return cls(**{**of_all, **cls._published, **given})
+        shared = {name: value for name, value in PUBLISHED.items() if name in names}
+        settings = dict(zip(names, args, strict=False)) | params
+        return cls(**{**shared, **cls._published, **settings})
 
     def _check_together(self) -> None:
         """Raise if ``half_life`` is set without ``average``."""
@@ -345,13 +345,15 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
             On bad input or parameters. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
-        given = as_callbacks(callbacks)
+        callback_list = as_callbacks(callbacks)
         source = as_source(X, y, in_windows=self._in_windows, sample_weight=sample_weight)
-        learner = OnlineLearner(self, source, declared_labels(self, classes), resumed_model(given))
-        fitted, known = learner.fitted, learner.classes
+        learner = OnlineLearner(
+            self, source, declared_labels(self, classes), resumed_model(callback_list)
+        )
+        fitted, classes_of_fit = learner.fitted, learner.classes
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
-        labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
-        Trainer(learner, source, Monitor(fitted, labels, given)).run()
+        labels = held_out_labels(sets, fitted._more_rows, classes_of_fit, self.eval_metric)
+        Trainer(learner, source, Monitor(fitted, labels, callback_list)).run()
         fitted._warn_of_fit()
         warn_of_constant(learner, source)
         self._replace_with(fitted)
@@ -406,8 +408,8 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
             except by a first call, which leaves the estimator unfitted.
         """
         self._check_params()
-        given = declared_labels(self, classes)
-        partial_fit_online(self, X, y, given, sample_weight, grow=grow)
+        declared = declared_labels(self, classes)
+        partial_fit_online(self, X, y, declared, sample_weight, grow=grow)
         return self
 
     def _run_pass(self, state: OnlineRecord, examples: Examples, epoch: int, n_epochs: int) -> None:
@@ -475,8 +477,8 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         """
         check_fitted(self)
         rows = self._more_rows(X)
-        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
-        predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
+        ranks, class_ranks = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
+        predicted = np.interp(self._measured(rows), np.arange(class_ranks.size), class_ranks)
         return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
 
     # ---------------------------------------------------------------- fitted attributes

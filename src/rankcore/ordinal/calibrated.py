@@ -203,29 +203,33 @@ class CalibratedOrdinal(
         self._check_params()
         estimator = PRank() if self.estimator is None else self.estimator
         sliced, n_rows = sliceable(X, estimator)
-        labels, of_dtype = as_labels(y, n_rows)
+        labels, declared_order = as_labels(y, n_rows)
         declared = self._declared_within(estimator, classes)
-        known = ranks_among(labels, of_dtype, declared, type(self).__name__)
-        ranks = encode(labels, known)
+        ordered_labels = ranks_among(labels, declared_order, declared, type(self).__name__)
+        ranks = encode(labels, ordered_labels)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
-        of_rows = row_weights(weights, None, ranks, known, all_rows=True, visits=False)
-        fits = HeldOutFits(estimator, sliced, labels, known, weights)
+        weights_by_row = row_weights(
+            weights, None, ranks, ordered_labels, all_rows=True, visits=False
+        )
+        fits = HeldOutFits(estimator, sliced, labels, ordered_labels, weights)
         if is_frozen(estimator):
-            found = fits.frozen()
+            held_out = fits.frozen()
         else:
             parts = parts_of(self.cv, self.random_state, X, ranks, groups)
-            found = fits.cross_validated(parts)
+            held_out = fits.cross_validated(parts)
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
-        of_found = None if of_rows is None else of_rows[found.rows]
-        self._become_fitted(vars(named), known, found, ranks[found.rows], of_found)
+        held_out_weights = None if weights_by_row is None else weights_by_row[held_out.rows]
+        self._become_fitted(
+            vars(named), ordered_labels, held_out, ranks[held_out.rows], held_out_weights
+        )
         return self
 
     def _become_fitted(
         self,
         named: dict[str, Any],
-        known: NDArray[Any],
-        found: HeldOutScores,
+        ordered_labels: NDArray[Any],
+        held_out: HeldOutScores,
         ranks: NDArray[np.int32],
         weights: Floats | None,
     ) -> None:
@@ -234,16 +238,16 @@ class CalibratedOrdinal(
         An interrupted fit leaves the old or the new model. ``named`` describes the features.
         """
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
-        curves = fit_curves(found.scores, ranks, known.size, weights)
-        costs = expected_costs(self.loss, curves.probabilities(found.scores))
+        curves = fit_curves(held_out.scores, ranks, ordered_labels.size, weights)
+        costs = expected_costs(self.loss, curves.probabilities(held_out.scores))
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         attributes = kept | {
             **named,
-            "ranks_": known,
-            "estimator_": found.fitted,
+            "ranks_": ordered_labels,
+            "estimator_": held_out.fitted,
             "curves_": curves,
-            "center_": found.center,
-            "scale_": found.scale,
+            "center_": held_out.center,
+            "scale_": held_out.scale,
             "costs_": costs,
         }
         replace_state(self, attributes)
@@ -258,12 +262,12 @@ class CalibratedOrdinal(
         names = ("n_features_in_", "feature_names_in_")
         learner = self.estimator_
         named = {name: getattr(learner, name) for name in names if hasattr(learner, name)}
-        found = HeldOutScores(learner, center, scale, np.arange(scores.size), scores)
-        self._become_fitted(named, self.ranks_, found, ranks, None)
+        held_out = HeldOutScores(learner, center, scale, np.arange(scores.size), scores)
+        self._become_fitted(named, self.ranks_, held_out, ranks, None)
 
-    def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
+    def _declared_within(self, estimator: Any, argument: Any) -> NDArray[Any] | None:
         """Return the labels declared to this estimator, or else to the inner one."""
-        declared = declared_labels(self, given)
+        declared = declared_labels(self, argument)
         inside = last_step(unwrap_frozen(estimator))
         if declared is None and isinstance(inside, OnlineOrdinalClassifier | CheapestRanks):
             declared = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
@@ -332,19 +336,19 @@ class CalibratedOrdinal(
         k = classes.size
         fields = {"moments": Field((3,)), "costs": Field((k, k)), "conformal_scores": Field(("n",))}
         declared = {name: field for name, field in fields.items() if name in spec.arrays}
-        found = read_fields(spec.arrays, declared)
-        slope, self.center_, self.scale_ = found["moments"].tolist()
+        checked = read_fields(spec.arrays, declared)
+        slope, self.center_, self.scale_ = checked["moments"].tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("the array moments must have a slope >= 0 and a scale > 0")
         self.curves_ = restored_curves(spec.arrays, k, slope)
-        self.ranks_, self.costs_ = classes, found["costs"]
+        self.ranks_, self.costs_ = classes, checked["costs"]
         if not spec.facts.get("texts", False):
             self.n_features_in_ = spec.n_features
-        if "conformal_scores" in found:
-            self.conformal_scores_ = found["conformal_scores"]
-        given: Any = self.estimator
-        if is_frozen(given):
-            self.estimator = self.estimator_ = type(given)(whole)
+        if "conformal_scores" in checked:
+            self.conformal_scores_ = checked["conformal_scores"]
+        estimator: Any = self.estimator
+        if is_frozen(estimator):
+            self.estimator = self.estimator_ = type(estimator)(whole)
         else:
             self.estimator_ = whole
 

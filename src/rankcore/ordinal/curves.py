@@ -80,10 +80,10 @@ Curves = CumulativeLogits | IsotonicCurves
 
 def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Floats:
     """Compute the probability of each rank, (n, k), as ``rankcore_calibration.h`` does."""
-    found = np.empty((scores.size, curves.shape[1] + 1))
+    table = np.empty((scores.size, curves.shape[1] + 1))
     scores = np.ascontiguousarray(scores, dtype=np.float64)
-    probabilities(scores, np.ascontiguousarray(curves), knots, slope, found)
-    return found
+    probabilities(scores, np.ascontiguousarray(curves), knots, slope, table)
+    return table
 
 
 def fit_cumulative(
@@ -95,8 +95,8 @@ def fit_cumulative(
     see `with_absent`.
     """
     occurring, places = _occurring(ranks, weights)
-    found = _most_likely(scores, places, occurring.size, weights)
-    return with_absent(found, scores, occurring, n_ranks)
+    curves = _most_likely(scores, places, occurring.size, weights)
+    return with_absent(curves, scores, occurring, n_ranks)
 
 
 def _occurring(
@@ -117,7 +117,7 @@ def _segments(occurring: NDArray[np.int32], n_ranks: int) -> NDArray[np.intp]:
 
 
 def with_absent(
-    found: CumulativeLogits, scores: Floats, occurring: NDArray[np.int32], n_ranks: int
+    curves: CumulativeLogits, scores: Floats, occurring: NDArray[np.int32], n_ranks: int
 ) -> CumulativeLogits:
     """Insert thresholds of ranks that do not occur, which give them probabilities of about 1e-7.
 
@@ -125,9 +125,9 @@ def with_absent(
     threshold at an end is infinite. Here they stay apart, so that no probability is 0.
     """
     if occurring.size == n_ranks:
-        return found
-    inner = np.append(found.thresholds, found.slope * scores[[scores.argmin(), scores.argmax()]])
-    bounds = np.concatenate([[inner.min() - FAR], found.thresholds, [inner.max() + FAR]])
+        return curves
+    inner = np.append(curves.thresholds, curves.slope * scores[[scores.argmin(), scores.argmax()]])
+    bounds = np.concatenate([[inner.min() - FAR], curves.thresholds, [inner.max() + FAR]])
     segments = _segments(occurring, n_ranks)
     # All copies of a threshold are closer to each other than to those of the next one.
     apart = min(APART, float(np.diff(bounds).min())) / n_ranks
@@ -135,7 +135,7 @@ def with_absent(
     firsts = np.cumsum(copies) - copies
     number = np.arange(n_ranks - 1) - firsts[segments]
     shift = apart * (number - (copies[segments] - 1) / 2)
-    return CumulativeLogits(bounds[segments] + shift, found.slope)
+    return CumulativeLogits(bounds[segments] + shift, curves.slope)
 
 
 def _most_likely(
@@ -161,14 +161,14 @@ def _most_likely(
         while True:
             further = at + length * step
             ascending = bool((np.diff(further[:-1]) > 0).all())
-            found = task.look(further) if ascending else (-np.inf, gradient, hessian)
-            if found[0] > value:
+            values = task.look(further) if ascending else (-np.inf, gradient, hessian)
+            if values[0] > value:
                 break
             length /= 2
             if length < np.finfo(float).eps:  # limit of rounding
-                found, further = (value, np.zeros_like(gradient), hessian), at
+                values, further = (value, np.zeros_like(gradient), hessian), at
                 break
-        at, (value, gradient, hessian) = further, found
+        at, (value, gradient, hessian) = further, values
     if at[-1] < 0:  # ranks do not increase with the scores: a constant is best
         return _most_likely(np.zeros_like(scores), ranks, n_ranks, weights)
     return CumulativeLogits(at[:-1], float(at[-1]))
@@ -187,7 +187,7 @@ class _Likelihood:
     def look(self, at: Floats) -> tuple[float, Floats, Floats]:
         """Return the value, the gradient, and the negated Hessian."""
         ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
-        upper, lower = (ends[self.ranks + one] - at[-1] * self.scores for one in (1, 0))
+        upper, lower = (ends[self.ranks + step] - at[-1] * self.scores for step in (1, 0))
         chances = np.maximum(_between_two(upper, lower), np.finfo(float).tiny)
         # Derivatives of each row's log-probability by its upper and lower threshold, and theirs.
         up, down = _density(upper) / chances, _density(lower) / chances
@@ -239,17 +239,17 @@ def fit_isotonic(
         )
         for r in range(occurring.size - 1)
     ]
-    knots = np.unique(np.concatenate([scores[[0]], *(one.X_thresholds_ for one in fitted)]))
+    knots = np.unique(np.concatenate([scores[[0]], *(curve.X_thresholds_ for curve in fitted)]))
     certain, never = np.ones(knots.size), np.zeros(knots.size)
-    above = np.column_stack([certain, *(one.predict(knots) for one in fitted), never])
+    above = np.column_stack([certain, *(curve.predict(knots) for curve in fitted), never])
     above = above[:, _segments(occurring, n_ranks)]
     logits = fit_cumulative(scores, ranks, n_ranks, weights)
     # Summed from the highest rank down, so that small probabilities keep their precision.
     smooth = np.cumsum(logits.probabilities(knots)[:, :0:-1], axis=1)[:, ::-1]
     rows = scores.size if weights is None else weights.sum()
-    of_logits = ROWS_OF_LOGITS * occurring.size
+    logit_weight = ROWS_OF_LOGITS * occurring.size
     # Exactly increasing with the score, and decreasing with the rank, despite rounding.
-    mean = np.minimum(above + of_logits / (rows + of_logits) * (smooth - above), 1.0)
+    mean = np.minimum(above + logit_weight / (rows + logit_weight) * (smooth - above), 1.0)
     # Close to 1, small probabilities of low ranks round to 0.
     mean = (1 - n_ranks * LEAST) * mean + LEAST * np.arange(n_ranks - 1, 0, -1)
     rising = np.maximum.accumulate(mean, axis=0)
@@ -304,8 +304,8 @@ def expected_costs(loss: str, probabilities: Floats) -> Floats:
         chosen = (probabilities @ costs).argmin(axis=1)
         squared = np.take_along_axis(probabilities @ distance**2, chosen[:, None], axis=1)
         chance = by_chance[chosen].sum()
-        found = float(squared.sum() / chance) if chance > 0 else 1.0
-        if found == quotient:
+        ratio = float(squared.sum() / chance) if chance > 0 else 1.0
+        if ratio == quotient:
             break
-        quotient = found
+        quotient = ratio
     return distance**2 - quotient * by_chance

@@ -60,9 +60,9 @@ def rank_changes(
         end_ranks = np.stack(
             [np.append(end_ranks[0], middle_rank), np.append(middle_rank, end_ranks[1])]
         )
-    found = np.concatenate(changes)
-    order = np.argsort(found)
-    return found[order], np.concatenate([ranks[:1], np.concatenate(new_ranks)[order]])
+    scores = np.concatenate(changes)
+    order = np.argsort(scores)
+    return scores[order], np.concatenate([ranks[:1], np.concatenate(new_ranks)[order]])
 
 
 class CheapestRanks:
@@ -144,9 +144,9 @@ class CheapestRanks:
         ndarray of float64, shape (n_samples, n_classes)
             Columns in the order of ``ranks_``, lowest first, so that each row rises to 1.
         """
-        found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
-        found[:, -1] = 1.0
-        return found
+        cumulative = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
+        cumulative[:, -1] = 1.0
+        return cumulative
 
     @consistent_read
     def predict(self, X: RowsLike) -> NDArray[Any]:
@@ -184,10 +184,10 @@ class CheapestRanks:
             ("zero_one"), or the quadratic weighted kappa ("kappa").
         """
         table = self._probabilities(X)  # first, as this raises NotFittedError
-        ranks, of_classes = ranks_beside(as_labels(y, len(table))[0], self.ranks_)
-        predicted = of_classes[cheapest(table, self.costs_)]
+        ranks, class_ranks = ranks_beside(as_labels(y, len(table))[0], self.ranks_)
+        predicted = class_ranks[cheapest(table, self.costs_)]
         if self.loss == "kappa":
-            every = np.arange(max(ranks.max(), of_classes[-1]) + 1)
+            every = np.arange(max(ranks.max(), class_ranks[-1]) + 1)
             return quadratic_weighted_kappa(
                 ranks, predicted, labels=every, sample_weight=sample_weight
             )

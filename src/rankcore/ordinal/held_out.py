@@ -49,11 +49,11 @@ class HeldOutFits:
         copied = clone(self.estimator)
         steps = getattr(copied, "steps", None)
         prefix = "" if steps is None else f"{steps[-1][0]}__"
-        given: dict[str, Any] = {f"{prefix}classes": self.classes}
+        arguments: dict[str, Any] = {f"{prefix}classes": self.classes}
         if self.weights is not None:
-            given[f"{prefix}sample_weight"] = self.weights[rows]
-        _check_accepts(last_step(copied), [name.removeprefix(prefix) for name in given])
-        return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
+            arguments[f"{prefix}sample_weight"] = self.weights[rows]
+        _check_accepts(last_step(copied), [name.removeprefix(prefix) for name in arguments])
+        return copied.fit(_taken(self.X, rows), self.labels[rows], **arguments)
 
     def frozen(self) -> HeldOutScores:
         """Score all rows by the fitted learner, which must not have learned from them."""
@@ -66,9 +66,9 @@ class HeldOutFits:
         """Score the held-out rows of each fold by a copy fitted to the others; fit one to all."""
         held_out, scores = [], []
         for learned, others in parts:
-            found = self._fold(np.asarray(learned), np.asarray(others))
-            held_out.append(found.rows)
-            scores.append(found.scores)
+            fold = self._fold(np.asarray(learned), np.asarray(others))
+            held_out.append(fold.rows)
+            scores.append(fold.scores)
         whole = self._fold(np.arange(self.labels.size), np.arange(0))
         return HeldOutScores(
             whole.fitted,
@@ -94,7 +94,7 @@ class HeldOutFits:
 def _check_accepts(learner: Any, names: list[str]) -> None:
     """Raise TypeError unless the fit of a learner has the named parameters."""
     accepted = signature(learner.fit).parameters
-    if any(one.kind is Parameter.VAR_KEYWORD for one in accepted.values()):
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in accepted.values()):
         return
     for name in names:
         if name not in accepted:
@@ -149,7 +149,7 @@ def last_step(model: Any) -> Any:
     return model[-1] if hasattr(model, "steps") else model
 
 
-def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
+def latent_scores(model: Any, X: Any, labels: NDArray[Any]) -> Floats:
     """Compute one score per row that increases with the rank.
 
     The result of `project`; without it, the mean rank under the scores of `decision_function`,
@@ -167,11 +167,11 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
             f"{type(model).__name__}"
         )
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
-    by_rank = is_rising(known)
+    by_rank = is_rising(labels)
     if scores.ndim == 1:
         return scores if by_rank else -scores
     if not by_rank:
-        scores = scores[:, np.argsort(encode(np.asarray(model.classes_), known))]
+        scores = scores[:, np.argsort(encode(np.asarray(model.classes_), labels))]
     ranks = np.arange(scores.shape[1])
     return scores @ (ranks - ranks.mean())
 

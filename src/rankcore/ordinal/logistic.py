@@ -294,8 +294,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
         if occurring.size == 0:  # all rows had the weight 0: equal probabilities
             ranks = np.arange(1, model.n_ranks)
             return weights, np.log(ranks / (model.n_ranks - ranks))
-        known = CumulativeLogits(thresholds, 1.0)
-        curves = with_absent(known, extremes, occurring, model.n_ranks)
+        logits = CumulativeLogits(thresholds, 1.0)
+        curves = with_absent(logits, extremes, occurring, model.n_ranks)
         return weights, curves.thresholds
 
     def _curves(self) -> CumulativeLogits:

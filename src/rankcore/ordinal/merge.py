@@ -117,13 +117,13 @@ def _check_alike(model: Any, first: Any) -> None:
             f"models of different classes cannot be merged: {type(first).__name__} and "
             f"{type(model).__name__}"
         )
-    for what, one, other in [
+    for what, mine, other in [
         ("classes", first.ranks_.tolist(), model.ranks_.tolist()),
         ("number of features", first.n_features_in_, model.n_features_in_),
         ("parameters", _params(first), _params(model)),
     ]:
-        if one != other:
-            raise ValueError(f"the models differ in their {what}: {one} and {other}")
+        if mine != other:
+            raise ValueError(f"the models differ in their {what}: {mine} and {other}")
 
 
 def _params(model: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def mixed(states: list[OnlineRecord], shares: np.ndarray, base: OnlineRecord) ->
     Raises ValueError if they have different scales, did not continue ``base``, or overflow.
     """
     for name, meaning in (("scale", "scales of their thresholds"), ("margin", "margins")):
-        if len({float(one.model[name][0]) for one in states if name in one.model.arrays}) > 1:
+        if len({float(state.model[name][0]) for state in states if name in state.model.arrays}) > 1:
             raise ValueError(
                 f"the models chose different {meaning} from their first rows: start all from "
                 f"copies of one model, or set the {name} to a number"

@@ -127,9 +127,9 @@ def margins(scores: np.ndarray, ranks: np.ndarray, order: np.ndarray | None = No
     if scores.shape[1] == 2:
         won = scores[:, 1] - scores[:, 0]
         return np.where(ranks == 1, np.where(won > 0, won, least), np.minimum(won, 0.0))
-    found = scores - scores[n, ranks][:, None]
-    found[n, ranks] = -np.inf
-    margin = -found.max(axis=1)
-    np.minimum(found, 0.0, out=found)
-    found[n, ranks] = np.where(margin > 0, margin, least)
-    return found
+    differences = scores - scores[n, ranks][:, None]
+    differences[n, ranks] = -np.inf
+    margin = -differences.max(axis=1)
+    np.minimum(differences, 0.0, out=differences)
+    differences[n, ranks] = np.where(margin > 0, margin, least)
+    return differences

@@ -228,11 +228,11 @@ class PythonRule(RuleLearner):
     def _new_model(self, n_features: int, n_ranks: int) -> RuleModel:
         model = super()._new_model(n_features, n_ranks)
         for name, shape in (("weights", (n_features,)), ("steps", (n_ranks - 1,))):
-            found = model.arrays.get(name)
-            if found is None or found.shape != shape:
+            array = model.arrays.get(name)
+            if array is None or array.shape != shape:
                 raise ValueError(
                     f"start must return an array {name!r} of shape {shape}; got "
-                    f"{None if found is None else found.shape}"
+                    f"{None if array is None else array.shape}"
                 )
         return model
 
@@ -396,13 +396,13 @@ class PythonScoreRule(RuleLearner):
 
     def _checked_scores(self, x: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.asarray(self.scores(x), dtype=np.float64)
-        if found.shape != (self.n_ranks,):
+            scores = np.asarray(self.scores(x), dtype=np.float64)
+        if scores.shape != (self.n_ranks,):
             raise ValueError(
                 f"scores must return one number per rank, shape {(self.n_ranks,)}; got shape "
-                f"{found.shape}"
+                f"{scores.shape}"
             )
-        return found
+        return scores
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
         return no_scoring(f"Python code scores the rows of {type(self).__name__}")

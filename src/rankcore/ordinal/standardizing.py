@@ -130,15 +130,18 @@ def unite_units(models: Sequence[Any], base: Any) -> None:
     every = [*models, base]
     if not base.standardizes:
         return
-    if not all(one.has_units for one in every):
-        for one in every:
-            if one.has_units:
-                one.leave_alone()
+    if not all(model.has_units for model in every):
+        for continued in every:
+            if continued.has_units:
+                continued.leave_alone()
         return
     before, moments = moments_of(base).copy(), moments_of(base).copy()
-    for one in models:
-        moments.combine(moments_of(one).copy().combine(before, sign=-1))
+    for continued in models:
+        moments.combine(moments_of(continued).copy().combine(before, sign=-1))
     units = units_of(base, moments)
-    for one in every:
-        one.refold(units.center, units.deviation)
-        one["column_moments"][...], one["column_totals"][...] = moments.columns, moments.totals
+    for continued in every:
+        continued.refold(units.center, units.deviation)
+        continued["column_moments"][...], continued["column_totals"][...] = (
+            moments.columns,
+            moments.totals,
+        )

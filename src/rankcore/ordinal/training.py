@@ -130,7 +130,7 @@ class OnlineLearner(PassLearner):
         self._weigh(model, source, stats)
         if isinstance(source, MemoryRows):
             source.leave_out(self._of_rows)
-        known = source.kept or stats is not None
+        has_stats = source.kept or stats is not None
         self._equal_rows = EqualRows()
         self._standardized: Rows | None = None
         self.generator = as_generator(model.random_state)
@@ -140,15 +140,15 @@ class OnlineLearner(PassLearner):
         if resumed is None:
             state = model._new_state(n_features, len(self.classes))
             standardize_fit(
-                state.model, model, source, self.classes, self._of_rows, self._of_classes, known
+                state.model, model, source, self.classes, self._of_rows, self._of_classes, has_stats
             )
         else:
             state = resumed._state
             _check_resumed(resumed, self.classes, n_features)
-        as_they_are = known and not state.model.rows_change
+        as_they_are = has_stats and not state.model.rows_change
         self.off_scale = source.columns_off_scale() if as_they_are else []
         warn_of_scales(self.off_scale, source.names, type(model).__name__)
-        if known and model._in_windows:
+        if has_stats and model._in_windows:
             fix_scale(state.model, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._fitted_copy(source.given, n_features, state, ranks_=self.classes)
         self._visits: Visits | None = None
@@ -238,7 +238,7 @@ class OnlineLearner(PassLearner):
         """Raise ValueError if the pass visited no row, for lack of weight."""
         if self._state.log[-1][0] == 0:
             raise ValueError(
-                "a pass visited no row: the weights of the classes that occur are too small"
+                "no row was visited in this pass: the class weights are too small; scale them"
             )
         if self._chooses and not self.weighted and len(self._state.log) == EARLY_PASS:
             self._early = self.parameters()
@@ -257,7 +257,7 @@ class OnlineLearner(PassLearner):
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """Implement `Learner.outputs`: ranks, which may be real numbers."""
-        return [self.fitted._measured(one.rows) for one in held_out]
+        return [self.fitted._measured(rows.rows) for rows in held_out]
 
 
 def run_pass(
@@ -332,33 +332,33 @@ def partial_fit_online(
     below = above = 0
     if first:
         rows = as_rows(X)
-        ranks, known = first_ranks(y, rows.n_rows, given, type(model).__name__)
-        state = model._new_state(rows.n_features, len(known))
+        ranks, classes = first_ranks(y, rows.n_rows, given, type(model).__name__)
+        state = model._new_state(rows.n_features, len(classes))
     else:
-        known, state = model.ranks_, model._state
+        classes, state = model.ranks_, model._state
         state.check_settings(model._settings(), {})
         if not state.model.writable:
             with uninterrupted():
                 state.ensure_writable()
         rows = model._wider_rows(X) if grow else model._more_rows(X)
-        labels, of_dtype = as_labels(y, rows.n_rows)
-        declared = of_dtype if given is None else given
-        if declared is not None and not np.array_equal(declared, known):
+        labels, declared_order = as_labels(y, rows.n_rows)
+        declared = declared_order if given is None else given
+        if declared is not None and not np.array_equal(declared, classes):
             if not grow:
                 raise ValueError(
                     f"classes={declared.tolist()} differ from those of the first call: "
-                    f"{known.tolist()}"
+                    f"{classes.tolist()}"
                 )
-            below, above = ranks_around(known, declared)
-            known = declared
-        if given is not None and of_dtype is not None:
-            check_agreement(of_dtype, given)
-        ranks = encode(labels, known)
+            below, above = ranks_around(classes, declared)
+            classes = declared
+        if given is not None and declared_order is not None:
+            check_agreement(declared_order, given)
+        ranks = encode(labels, classes)
     weights = row_weights(
         sample_weight,
         model.class_weight,
         ranks,
-        known,
+        classes,
         all_rows=False,
         visits=not model._weighs_steps,
     )
@@ -367,7 +367,7 @@ def partial_fit_online(
     if below or above or rows.n_features > state.model.n_features:
         wider = state.model.wider(rows.n_features, below, above)
         with uninterrupted():
-            state.model, model.ranks_ = wider, known
+            state.model, model.ranks_ = wider, classes
             model._keep_wider(X, rows.n_features)
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
@@ -395,7 +395,7 @@ def partial_fit_online(
     if examples.n_visits:
         model._run_pass(state, examples, 1, 1)
     if first:
-        model._replace_with(model._fitted_copy(X, rows.n_features, state, ranks_=known))
+        model._replace_with(model._fitted_copy(X, rows.n_features, state, ranks_=classes))
 
 
 def _classes(
@@ -409,11 +409,11 @@ def _classes(
     return ranks_among(np.resize(stats.labels, n), None, None, learner)
 
 
-def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
-    if not np.array_equal(model.ranks_, known) or model.n_features_in_ != n_features:
+def _check_resumed(model: Any, classes: NDArray[Any], n_features: int) -> None:
+    if not np.array_equal(model.ranks_, classes) or model.n_features_in_ != n_features:
         raise ValueError(
             f"the checkpoint is of {model.n_features_in_} features and the classes "
-            f"{model.ranks_.tolist()}; the data have {n_features} and {known.tolist()}"
+            f"{model.ranks_.tolist()}; the data have {n_features} and {classes.tolist()}"
         )
 
 
@@ -456,7 +456,9 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     if loss < constant:
         return
     name = type(fitted).__name__
-    others = " or ".join(one for one in ("KernelPRank", "OrdinalBoost") if one != name)
+    others = " or ".join(
+        name_of_other for name_of_other in ("KernelPRank", "OrdinalBoost") if name_of_other != name
+    )
     scaler = (
         ""
         if fitted._state.model.rows_change
@@ -474,8 +476,12 @@ def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
     counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
     total = 0.0
     for window in source.windows(fitted.n_features_in_, None):
-        known = learner.ranks if source.kept else encode(window.labels, fitted.ranks_)
-        parts = _spread(window.rows, known) if source.kept else [(window.rows, known)]
+        ranks_of_window = learner.ranks if source.kept else encode(window.labels, fitted.ranks_)
+        parts = (
+            _spread(window.rows, ranks_of_window)
+            if source.kept
+            else [(window.rows, ranks_of_window)]
+        )
         for rows, ranks in parts:
             counts += np.bincount(ranks, minlength=counts.size)
             total += float(np.abs(fitted._measured(rows) - ranks).sum())

@@ -24,13 +24,13 @@ OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) -> None:
     """Raise unless measures are functions or known names; ``of_tables`` are additional names."""
-    known = [*MEASURES, *of_tables]
+    accepted = [*MEASURES, *of_tables]
     if not as_metrics(value):
         raise ValueError(f"{name} must name at least one measure; got none")
     for metric in as_metrics(value):
-        if not callable(metric) and not (isinstance(metric, str) and metric in known):
+        if not callable(metric) and not (isinstance(metric, str) and metric in accepted):
             raise ValueError(
-                f"{name} must be one or a list of {', '.join(known)}, or a function of "
+                f"{name} must be one or a list of {', '.join(accepted)}, or a function of "
                 f"true and predicted labels, higher for better; got {metric!r}"
             )
 
@@ -47,14 +47,18 @@ class HeldOutLabels:
         self._classes = classes
         self._labels = as_labels(y, rows.n_rows)[0]
         self._ranks, self._of_classes = ranks_beside(self._labels, classes)
-        self.directions = [callable(one) or MEASURES.get(one, (None, False))[1] for one in metrics]
+        self.directions = [
+            callable(metric) or MEASURES.get(metric, (None, False))[1] for metric in metrics
+        ]
 
     def measure(self, predicted: Any) -> list[float]:
         """Compute the measures for predicted ranks, which may be real numbers."""
         values = [self._value(metric, predicted) for metric in self._metrics]
         for metric, value in zip(self._metrics, values, strict=True):
             if not np.isfinite(value):
-                raise ValueError(f"the measure {metric!r} returned {value} on held-out rows")
+                raise ValueError(
+                    f"the measure {metric!r} must be finite on held-out rows; got {value}"
+                )
         return values
 
     def _value(self, metric: Any, predicted: Any) -> float:
@@ -77,6 +81,6 @@ def held_out_labels(
     metrics = as_metrics(eval_metric)
     names = measure_names(metrics, len(sets))
     return [
-        kind(more_rows(X), y, classes, metrics, of_set)
-        for (X, y, _), of_set in zip(sets, names, strict=True)
+        kind(more_rows(X), y, classes, metrics, names_of_set)
+        for (X, y, _), names_of_set in zip(sets, names, strict=True)
     ]

@@ -68,9 +68,9 @@ def row_weights(
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
     if class_weight is not None:
         counts = np.bincount(ranks, minlength=classes.size)
-        of_class = weights_of_classes(class_weight, counts, classes)[ranks]
+        weight_of_row = weights_of_classes(class_weight, counts, classes)[ranks]
         with np.errstate(over="ignore"):
-            weights = of_class if weights is None else weights * of_class
+            weights = weight_of_row if weights is None else weights * weight_of_row
         if not np.isfinite(weights).all():
             raise ValueError("sample_weight times class_weight must be finite; scale them")
     if weights is None:
@@ -100,8 +100,8 @@ class WeightFacts:
         else:
             n_rows, there = int(counts.sum()), weights[counts > 0]
             n_weighted = int(counts[weights > 0].sum())
-            of_classes = zip(weights.tolist(), counts.tolist(), strict=True)
-            total = sum((Fraction(weight) * n for weight, n in of_classes), Fraction())
+            weights_and_counts = zip(weights.tolist(), counts.tolist(), strict=True)
+            total = sum((Fraction(weight) * n for weight, n in weights_and_counts), Fraction())
         least, largest = float(there.min(initial=np.inf)), float(there.max(initial=0.0))
         fractions = bool(((there > 0) & (there < 1)).any())
         return cls(n_rows, n_weighted, least, largest, fractions, total)
@@ -233,9 +233,9 @@ def rows_together(rows: Rows, labels: np.ndarray) -> int:
         return 1
     sample = np.arange(0, n - 1, -(-n // NEIGHBOURS))
     counts = np.unique(labels[sample], return_counts=True)[1]
-    of_random = float((counts / sample.size) @ (counts / sample.size))
+    chance_of_equal = float((counts / sample.size) @ (counts / sample.size))
     alike = float(np.mean(labels[sample] == labels[sample + 1]))
-    return TOGETHER if alike < (1 + of_random) / 2 else 1
+    return TOGETHER if alike < (1 + chance_of_equal) / 2 else 1
 
 
 class Visits:
@@ -282,8 +282,8 @@ class Visits:
             times += self._generator.random(self._n) < part
         if not times.any() and not self._in_part:
             raise ValueError(
-                "for this learner a weight is a number of visits, and these weights are so "
-                f"small, {self._weights.mean():.3g} on average, that a pass visits none; scale them"
+                "for this learner a weight is a number of visits; a pass must visit some row, but "
+                f"visits none with weights of {self._weights.mean():.3g} on average: scale them"
             )
         return np.repeat(rows, times)
 

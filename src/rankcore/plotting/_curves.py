@@ -188,11 +188,11 @@ def plot_learning_curve(
             f"{type(learner).__name__} has no history_: it is not fitted, or not a learner"
         )
     history = learner.history_
-    kind = next(one for one in KINDS if one in history)
+    kind = next(name for name in KINDS if name in history)
     if figures is None:
-        figures = [one for one in learner._state.validation if one in history] or kind
+        figures = [name for name in learner._state.validation if name in history] or kind
     chosen = [figures] if isinstance(figures, str) else [*figures]
-    unknown = [one for one in chosen if one not in history]
+    unknown = [name for name in chosen if name not in history]
     if unknown:
         raise ValueError(f"history_ has no {unknown[0]!r}; it has {', '.join(history)}")
     if not len(history[chosen[0]]):
@@ -242,22 +242,22 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    found: Any = path
-    if hasattr(found, "scores_"):
-        Cs = found.Cs_
-        values = found.scores_.mean(axis=0)
-        name = found.scoring
-        best = found.C_
-    elif found.measure is None:
+    svm_path: Any = path
+    if hasattr(svm_path, "scores_"):
+        Cs = svm_path.Cs_
+        values = svm_path.scores_.mean(axis=0)
+        name = svm_path.scoring
+        best = svm_path.C_
+    elif svm_path.measure is None:
         raise ValueError("nothing was measured along the path: pass eval_set to ranksvm_path")
     else:
-        Cs = found.Cs
-        values = found.values
-        name = found.measure
-        best = Cs[found.best]
+        Cs = svm_path.Cs
+        values = svm_path.values
+        name = svm_path.measure
+        best = Cs[svm_path.best]
     ax = ax or new_axes()
-    if hasattr(found, "scores_") and len(found.scores_) > 1:
-        error = found.scores_.std(axis=0, ddof=1) / np.sqrt(len(found.scores_))
+    if hasattr(svm_path, "scores_") and len(svm_path.scores_) > 1:
+        error = svm_path.scores_.std(axis=0, ddof=1) / np.sqrt(len(svm_path.scores_))
         ax.fill_between(Cs, values - error, values + error, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(Cs, values, "o-", color=BLUE, markersize=4)
     ax.axvline(best, color=ORANGE, linewidth=1, linestyle="--", label=f"C = {best:.3g}")

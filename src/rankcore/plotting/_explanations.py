@@ -199,8 +199,8 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     names = [f"{why.feature_names[j]} = {value_text(why.values[j])}" for j in listed]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.bases[near], parts, listed, names, why.distances[near])
-    one = bool((why.contributions == why.contributions[:, :1]).all())
-    shown = range(why.distances.size) if one else [near]
+    is_shared = bool((why.contributions == why.contributions[:, :1]).all())
+    shown = range(why.distances.size) if is_shared else [near]
     places = {t: why.distances[near] - why.distances[t] for t in shown}
     reached = [*ax.get_xlim(), *(1.05 * place for place in places.values())]
     ax.set_xlim(min(reached), max(reached))

@@ -98,7 +98,7 @@ def plot_contributions(
     if features is None:
         chosen = largest(drawn.parts.std(axis=0), max_features)
     else:
-        chosen = [_number_of(one, explained.names) for one in as_names(features, "features")]
+        chosen = [_number_of(name, explained.names) for name in as_names(features, "features")]
     if not chosen:
         raise ValueError("no feature adds different amounts to the scores of these rows")
     if axes is None:
@@ -167,9 +167,9 @@ class _Drawn:
         """Draw a curve through both sides of each step, and a line for missing values."""
         (column,) = self._explained.features[number].columns
         own = self._columns[:, column]
-        known = own[~np.isnan(own)]
-        if known.size:
-            ends = np.array([known.min(), known.max()])
+        present = own[~np.isnan(own)]
+        if present.size:
+            ends = np.array([present.min(), present.max()])
             cuts = cuts_of(self._explained.scoring, column)
             cuts = cuts[(cuts >= ends[0]) & (cuts < ends[1])]
             grid = np.unique(np.concatenate([ends, cuts, np.nextafter(cuts, np.inf)]))
@@ -177,7 +177,7 @@ class _Drawn:
             ax.plot(self._explained.unscaled(rows)[:, column], parts, color=BLUE, linewidth=1.5)
             shown = self._values[:, number].astype(np.float64)
             _draw_rug(ax, shown[~np.isnan(shown)])
-        if known.size < own.size:
+        if present.size < own.size:
             _, missing = self._probe(column, np.array([np.nan]), number)
             ax.axhline(missing[0], color=ORANGE, linewidth=1, linestyle="--", label="missing")
 
@@ -195,8 +195,8 @@ class _Drawn:
         missing = np.isnan(values)
         ax.plot(values[~missing], parts[~missing], ".", color=BLUE, markersize=4, alpha=0.6)
         if missing.any():
-            known = values[~missing] if not missing.all() else np.zeros(1)
-            right = known.max() + 0.08 * (np.ptp(known) or 1.0)
+            present = values[~missing] if not missing.all() else np.zeros(1)
+            right = present.max() + 0.08 * (np.ptp(present) or 1.0)
             place = np.full(int(missing.sum()), right)
             style = {"color": ORANGE, "markersize": 4, "alpha": 0.6}
             ax.plot(place, parts[missing], ".", label="missing", **style)
@@ -206,7 +206,7 @@ class _Drawn:
         feature = self._explained.features[number]
         parts = self.parts[:, number]
         names = np.array(
-            [value_text(one) for one in self._values[:, number].tolist()], dtype=object
+            [value_text(value) for value in self._values[:, number].tolist()], dtype=object
         )
         order = {value_text(label): place for place, label in enumerate(feature.labels or [])}
         counts = Counter(names.tolist())
@@ -301,22 +301,23 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
     return ax
 
 
-def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
-    used = [j for j in found.order.tolist() if found.used[j]]
+def _draw_changes(importance: Any, max_features: int, ax: Any) -> Any:
+    used = [j for j in importance.order.tolist() if importance.used[j]]
     listed = used[:max_features]
     if not listed:
         raise ValueError("shuffling changed nothing: there is nothing to draw")
     ax = ax or new_axes(height=bar_height(len(listed)))
     for place, j in enumerate(listed):
-        low, high = found.low[j], found.high[j]
+        low, high = importance.low[j], importance.high[j]
         apart = bool(low > 0 or high < 0)
         colour = BLUE if apart else GREY
-        draw_interval(ax, place, [low, high], found.changes[j], colour, apart)
+        draw_interval(ax, place, [low, high], importance.changes[j], colour, apart)
     ax.axvline(0, color="black", linewidth=0.8)
-    name_lines(ax, [found.feature_names[j] for j in listed])
+    name_lines(ax, [importance.feature_names[j] for j in listed])
     ax.set_xlabel(
-        f"change of {found.measure} ({found.baseline:.4f}) when shuffled {found.where}, "
-        f"{found.confidence_level:.0%} interval"
+        f"change of {importance.measure} ({importance.baseline:.4f}) when shuffled "
+        f"{importance.where}, "
+        f"{importance.confidence_level:.0%} interval"
     )
     left = len(used) - len(listed)
     if left:

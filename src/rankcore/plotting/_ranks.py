@@ -68,17 +68,19 @@ def plot_scores_by_rank(
         )
     labels = np.asarray(y)
     if labels.shape != scores.shape:
-        raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
-    known = learner.ranks_.tolist()
-    unknown = set(labels.tolist()) - set(known)
+        raise ValueError(
+            f"y must have a label for each of {scores.size} rows; got shape {labels.shape}"
+        )
+    ranks = learner.ranks_.tolist()
+    unknown = set(labels.tolist()) - set(ranks)
     if unknown:
         raise ValueError(
-            f"y has {min(unknown)!r}, which is not among the ranks {', '.join(map(str, known))}"
+            f"y has {min(unknown)!r}, which is not among the ranks {', '.join(map(str, ranks))}"
         )
     ax = ax or new_axes()
-    places = [i for i, label in enumerate(known) if (labels == label).any()]
+    places = [i for i, label in enumerate(ranks) if (labels == label).any()]
     parts: Any = ax.violinplot(
-        [scores[labels == known[i]] for i in places],
+        [scores[labels == ranks[i]] for i in places],
         positions=places,
         widths=0.8,
         showmedians=True,
@@ -87,13 +89,13 @@ def plot_scores_by_rank(
     for body in parts["bodies"]:
         body.set_facecolor(BLUE)
     parts["cmedians"].set_color(BLUE)
-    names = [*map(label_text, known)]
+    names = [*map(label_text, ranks)]
     for threshold in learner.thresholds_:
         ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--")
     span = np.ptp(np.concatenate([scores, learner.thresholds_]))
     _label_thresholds(ax, names, learner.thresholds_, span)
-    ax.set_xticks(range(len(known)), names)
-    ax.set_xlim(-0.6, len(known) - 0.4)
+    ax.set_xticks(range(len(ranks)), names)
+    ax.set_xlim(-0.6, len(ranks) - 0.4)
     ax.set_xlabel("true rank")
     ax.set_ylabel("score; dashed: thresholds between ranks")
     return ax
@@ -153,16 +155,16 @@ def plot_reliability(
 
     from rankcore.metrics.probabilities import checked_probabilities
 
-    table, place, known = checked_probabilities(y_true, y_proba, labels)
+    table, place, all_labels = checked_probabilities(y_true, y_proba, labels)
     ax = ax or new_axes(4.6, 4.6)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
     above = 1 - np.cumsum(table, axis=1)
-    colours = colormaps["viridis"](np.linspace(0, 0.8, len(known) - 1))
+    colours = colormaps["viridis"](np.linspace(0, 0.8, len(all_labels) - 1))
     for r, colour in enumerate(colours):
         share, called = calibration_curve(
             place > r, np.clip(above[:, r], 0, 1), n_bins=n_bins, strategy="quantile"
         )
-        label = f"above {label_text(known[r])}"
+        label = f"above {label_text(all_labels[r])}"
         ax.plot(called, share, color=colour, marker="o", markersize=3, linewidth=1.5, label=label)
     ax.set_xlabel("probability")
     ax.set_ylabel("share of rows")
@@ -209,8 +211,8 @@ def plot_confusion(
     labels = ordered(labels, y_true, y_pred)
     table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)
     shares = confusion_by_rank(y_true, y_pred, labels=labels, normalize="true")
-    known = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
-    names = [*map(label_text, known)]
+    all_labels = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
+    names = [*map(label_text, all_labels)]
     size = 1.8 + 0.55 * len(names)
     ax = ax or new_axes(size, size)
     heat_map(ax, shares, names, names, cmap="Blues", vmin=0, vmax=1, origin="lower")

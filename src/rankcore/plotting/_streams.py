@@ -47,24 +47,24 @@ def plot_stream(
         If Matplotlib is not installed.
     """
     results = dict(found) if isinstance(found, Mapping) else {"": found}
-    for name, one in results.items():
-        of_name = f" of {name}" if name else ""
-        if not one.windows:
-            raise ValueError(f"the evaluation{of_name} has no windows: its stream was empty")
-        metric = next(iter(one.overall)) if metric is None else metric
-        if metric not in one.overall:
+    for name, evaluation in results.items():
+        of_learner = f" of {name}" if name else ""
+        if not evaluation.windows:
+            raise ValueError(f"the evaluation{of_learner} has no windows: its stream was empty")
+        metric = next(iter(evaluation.overall)) if metric is None else metric
+        if metric not in evaluation.overall:
             raise ValueError(
-                f"metric must be a measure of the evaluation{of_name}: "
-                f"{', '.join(one.overall)}; got {metric!r}"
+                f"metric must be a measure of the evaluation{of_learner}: "
+                f"{', '.join(evaluation.overall)}; got {metric!r}"
             )
     assert metric is not None
     ax = ax or new_axes()
-    for name, one in results.items():
-        seen = [window.seen for window in one.windows]
+    for name, evaluation in results.items():
+        seen = [window.seen for window in evaluation.windows]
         if not name:
-            values = [window.overall[metric] for window in one.windows]
+            values = [window.overall[metric] for window in evaluation.windows]
             ax.plot(seen, values, color=GREY, linewidth=1, label="since the begin")
-        latest = np.array([window.latest[metric] for window in one.windows])
+        latest = np.array([window.latest[metric] for window in evaluation.windows])
         ax.plot(seen, latest, label=name or "in the window")
     ax.set_xlabel(f"{next(iter(results.values())).unit} of the stream")
     ax.set_ylabel(metric.replace("_", " "))

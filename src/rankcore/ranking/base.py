@@ -228,9 +228,9 @@ class Ranker(SerializableMixin, BaseEstimator):
             words is not None and before is not None and np.array_equal(words, before)
         )
         if begun and not same:
-            known = "numbers" if before is None else f"the words {before.tolist()}, lowest first"
+            previous = "numbers" if before is None else f"the words {before.tolist()}, lowest first"
             raise ValueError(
-                f"{name} continues a model whose labels are {known}; got "
+                f"{name} continues a model whose labels are {previous}; got "
                 f"{'numbers' if words is None else words.tolist()}: pass the same labels, or fit "
                 "a new model"
             )
@@ -245,12 +245,19 @@ class Ranker(SerializableMixin, BaseEstimator):
         the numbers. A fit to listed pairs may be without, and is not ``labelled``.
         """
         name = type(self).__name__
-        if labelled and words is None and any(are_words(one.y) for one in held_out):
+        if (
+            labelled
+            and words is None
+            and any(are_words(held_out_rows.y) for held_out_rows in held_out)
+        ):
             raise ValueError(
                 f"{name}: labels of the eval_set must be numbers, as y's are; got words: pass "
                 "both as words, or both as numbers"
             )
-        return [replace(one, y=as_grades(one.y, words, name)[0]) for one in held_out]
+        return [
+            replace(held_out_rows, y=as_grades(held_out_rows.y, words, name)[0])
+            for held_out_rows in held_out
+        ]
 
     @abstractmethod
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
@@ -272,8 +279,8 @@ class Ranker(SerializableMixin, BaseEstimator):
         keep_names(like, form)
         # Held-out rows have a zero for each position: they are measured without its effect.
         held_out = [
-            replace(one, X=with_columns(like._more_rows(one.X), places.size))
-            for one in data.held_out
+            replace(held_out_rows, X=with_columns(like._more_rows(held_out_rows.X), places.size))
+            for held_out_rows in data.held_out
         ]
         self._fit(replace(wide, held_out=held_out), None)
         n_features = self.n_features_in_ - places.size
@@ -452,19 +459,19 @@ class Ranker(SerializableMixin, BaseEstimator):
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
         called = measure_names(metrics, len(held_out))
-        found = []
-        for one, of_set in zip(held_out, called, strict=True):
-            if in_queries and one.qid is None and one.group is None:
+        sets = []
+        for held_out_rows, of_set in zip(held_out, called, strict=True):
+            if in_queries and held_out_rows.qid is None and held_out_rows.group is None:
                 raise ValueError(
                     "eval_set requires eval_qid, the query of each of its rows, or eval_group, as "
                     "the fit has queries"
                 )
-            rows = names._more_rows(one.X)
-            labels = as_relevance(one.y, rows.n_rows)
-            queries = queries_of(one.qid, one.group, rows.n_rows)
-            found.append(Validation(rows, labels, queries, metrics, of_set))
-            found[-1].check()
-        return found
+            rows = names._more_rows(held_out_rows.X)
+            labels = as_relevance(held_out_rows.y, rows.n_rows)
+            queries = queries_of(held_out_rows.qid, held_out_rows.group, rows.n_rows)
+            sets.append(Validation(rows, labels, queries, metrics, of_set))
+            sets[-1].check()
+        return sets
 
     @property
     @consistent_read

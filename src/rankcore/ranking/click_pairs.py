@@ -31,7 +31,7 @@ class PropensitiesLike(Protocol):
         """Probabilities of a click on a document that is not relevant; None: 0."""
 
 
-# Pairs of clicks beyond this are refused before memory is allocated: about 10 GB.
+# Pairs of clicks beyond this are rejected before memory is allocated: about 10 GB.
 MAX_PAIRS = 100_000_000
 # Propensities are clipped from below at this.
 TAU = 0.01
@@ -39,17 +39,22 @@ TAU = 0.01
 
 def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
     """Return the propensities of given positions; ``theta`` has those of positions 1, 2, ..."""
-    known = np.asarray(theta, dtype=np.float64)
+    known_theta = np.asarray(theta, dtype=np.float64)
     places = np.asarray(position)
-    if known.ndim != 1 or not (np.isnan(known) | ((known >= 0) & np.isfinite(known))).all():
+    if (
+        known_theta.ndim != 1
+        or not (np.isnan(known_theta) | ((known_theta >= 0) & np.isfinite(known_theta))).all()
+    ):
         raise ValueError("propensities must be finite non-negative numbers, one per position")
     if places.dtype.kind not in "iu" or (places < 1).any():
         raise ValueError("positions must be integers of at least 1")
-    found = np.append(known, np.nan)[np.minimum(places, known.size + 1) - 1]
-    if np.isnan(found).any():
-        at = places[np.isnan(found)].flat[0]
-        raise ValueError(f"position {at} has no propensity; got those of {known.size} positions")
-    return np.asarray(found)
+    propensities = np.append(known_theta, np.nan)[np.minimum(places, known_theta.size + 1) - 1]
+    if np.isnan(propensities).any():
+        at = places[np.isnan(propensities)].flat[0]
+        raise ValueError(
+            f"position {at} has no propensity; got those of {known_theta.size} positions"
+        )
+    return np.asarray(propensities)
 
 
 def trust_of(propensity: Any) -> Floats | None:
@@ -85,10 +90,10 @@ def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64]
     winners = np.repeat(winners, n)
     others = losers != winners
     pairs = np.stack([rows[winners[others]], rows[losers[others]]], axis=1).astype(np.int64)
-    of_pairs = weights[pairs[:, 0]]
-    lost = of_pairs < 0
+    pair_weights = weights[pairs[:, 0]]
+    lost = pair_weights < 0
     pairs[lost] = pairs[lost, ::-1]
-    return pairs, np.abs(of_pairs)
+    return pairs, np.abs(pair_weights)
 
 
 def weigh_clicks(
@@ -129,14 +134,14 @@ def weigh_clicks(
         raise ValueError("propensity must have finite non-negative numbers")
     queries = queries_of(qid, group, clicks.size)
     votes = clicks if trust is None else clicks - trust
-    pairs, of_pairs = against_others(votes / np.maximum(theta, TAU), queries)
+    pairs, pair_weights = against_others(votes / np.maximum(theta, TAU), queries)
     if not len(pairs):
         raise ValueError("no pairs to learn from: no query has a click and another row")
-    of_queries = None
+    query_weights = None
     if weigh_queries:
         of = query_numbers(queries)[pairs[:, 0]]
-        of_queries = np.bincount(of, of_pairs, queries.ids.size)
-    return replace(data, pairs=pairs, pairs_weight=of_pairs, sample_weight=of_queries)
+        query_weights = np.bincount(of, pair_weights, queries.ids.size)
+    return replace(data, pairs=pairs, pairs_weight=pair_weights, sample_weight=query_weights)
 
 
 def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData, NDArray[np.int64]]:
@@ -145,13 +150,17 @@ def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData,
         raise ValueError("position requires rows in memory; got rows on disk")
     X, qid = take_queries(data.X, data.qid, data.group, data.column)
     rows = as_rows(X)
-    found = np.asarray(position)
-    if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():
+    positions = np.asarray(position)
+    if (
+        positions.shape != (rows.n_rows,)
+        or positions.dtype.kind not in "iu"
+        or (positions < 1).any()
+    ):
         raise ValueError(
             f"position must be integers of at least 1, of shape ({rows.n_rows},); got shape "
-            f"{found.shape} and dtype {found.dtype}"
+            f"{positions.shape} and dtype {positions.dtype}"
         )
-    places, column = np.unique(found, return_inverse=True)
+    places, column = np.unique(positions, return_inverse=True)
     wide = with_columns(rows, places.size, column)
     return replace(data, X=wide, qid=qid), places.astype(np.int64)
 

@@ -48,12 +48,12 @@ def held_out_sets(
 ) -> list[HeldOut]:
     """Return held-out sets from the arguments of ``fit``; queries may be in a column."""
     more = {"eval_qid": eval_qid, "eval_group": eval_group}
-    found = []
+    sets = []
     for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):
         group = of["eval_group"]
         X, qid = take_queries(X, of["eval_qid"], group, column)
-        found.append(HeldOut(X, y, qid, group))
-    return found
+        sets.append(HeldOut(X, y, qid, group))
+    return sets
 
 
 def ranking_source(

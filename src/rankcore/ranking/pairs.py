@@ -56,8 +56,12 @@ class Pairing:
 
     def weigh(self, query_weights: Floats) -> Pairing:
         """Set ``query_weights``, given one weight per query of the input."""
-        found = query_weights[self.queries]
-        return self if (found == 1).all() else replace(self, query_weights=found)
+        weights_of_queries = query_weights[self.queries]
+        return (
+            self
+            if (weights_of_queries == 1).all()
+            else replace(self, query_weights=weights_of_queries)
+        )
 
     def steps(self, balanced: bool) -> Floats:
         """Return the step size of each query, which the weights of pairs multiply."""
@@ -124,11 +128,11 @@ def make_pairing(
     if weights is not None and not in_part:
         relative = balanced or relative_weights
         weights = scaled(weights) if relative else weights
-        found = mean_weight(exact_sum(weights), int(np.count_nonzero(weights)))
+        mean_of_rows = mean_weight(exact_sum(weights), int(np.count_nonzero(weights)))
         if relative:
-            mean = found
+            mean = mean_of_rows
         else:
-            warn_of_small_weights(found)
+            warn_of_small_weights(mean_of_rows)
     if pairs is not None:
         return pair_by_list(pairs, pairs_weight, queries, weights, balanced, mean)
     labels = as_relevance(window.labels, n_rows)
@@ -206,10 +210,10 @@ def pair_by_label(
     if row_weights is not None:
         # Infinite sums raise an error where they are used.
         with np.errstate(over="ignore"):
-            of_rows = row_weights[rows[by_label]]
-            below = np.append(_suffix_sums(of_rows, query_stop), 0.0)[level_stop]
+            weights_by_label = row_weights[rows[by_label]]
+            below = np.append(_suffix_sums(weights_by_label, query_stop), 0.0)[level_stop]
             below[level_stop == query_stop] = 0.0
-            weights = _sum_by(of, of_rows * below, n_queries)
+            weights = _sum_by(of, weights_by_label * below, n_queries)
     useful = n_pairs > 0
     order = np.arange(rows.size) if lexicographic else by_label
     order = order[useful[of]]
@@ -336,10 +340,10 @@ def pair_by_list(
     apart = query[pairs[:, 0]] != query[pairs[:, 1]]
     if apart.any():
         at = int(apart.argmax())
-        one, other = pairs[at].tolist()
+        winner, other = pairs[at].tolist()
         raise ValueError(
-            f"pairs[{at}] compares rows {one} and {other} of different queries "
-            f"({queries.ids[query[one]]!r} and {queries.ids[query[other]]!r})"
+            f"pairs[{at}] compares rows {winner} and {other} of different queries "
+            f"({queries.ids[query[winner]]!r} and {queries.ids[query[other]]!r})"
         )
     weighted = pair_weights is not None or row_weights is not None
     query_weights = None
@@ -357,9 +361,9 @@ def pair_by_list(
         lost &= total == 0
         if lost.any():
             at = int(lost.argmax())
-            one, other = pairs[at].tolist()
+            winner, other = pairs[at].tolist()
             raise ValueError(
-                f"the product of the weight of pairs[{at}] and those of rows {one} and {other} "
+                f"the product of the weight of pairs[{at}] and those of rows {winner} and {other} "
                 "underflows: use weights of similar size, or 0 to omit rows or pairs"
             )
     kept = total > 0

@@ -357,12 +357,12 @@ class PairwisePerceptron(Ranker):
         unchecked: Any = X
         self._check_params()
         y, words = self._graded(y, X, unused=pairs is not None, continues=True)
-        given = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
-        return self._learn_more(given, qid, group, words=words, grow=grow)
+        window = Window(unchecked, y, None, 0, 0, sample_weight, pairs, pairs_weight)
+        return self._learn_more(window, qid, group, words=words, grow=grow)
 
     def _learn_more(
         self,
-        given: Window,
+        passed: Window,
         qid: Any,
         group: Any = None,
         *,
@@ -381,11 +381,11 @@ class PairwisePerceptron(Ranker):
             )
         first = not self.__sklearn_is_fitted__()
         column = qid if isinstance(qid, str) else vars(self).get("query_column_")
-        X, qid = self._take_queries(given.rows, qid, group)
+        X, qid = self._take_queries(passed.rows, qid, group)
         more_rows = self._wider_rows if grow else self._more_rows
         rows = as_rows(X) if first else more_rows(X)
         queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
-        window = replace(given, rows=rows, queries=queries)
+        window = replace(passed, rows=rows, queries=queries)
         pairing, skipped, largest = pairing_of(self, window, in_part=True)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))

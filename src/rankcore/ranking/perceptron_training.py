@@ -53,9 +53,9 @@ class PairwiseLearner(Learner):
         self, model: Any, source: Source, held_out: Sequence[HeldOut], resumed: Any = None
     ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
-        n_features, known = source.n_features, source.kept
+        n_features, has_rows = source.n_features, source.kept
         if isinstance(source, RowBlocks) and (n_features is None or source.has_stats):
-            n_features, known = source.stats().n_features, True
+            n_features, has_rows = source.stats().n_features, True
         assert n_features is not None
         largest, in_queries = 0, True
         self._pairing: Pairing | None = None
@@ -80,8 +80,8 @@ class PairwiseLearner(Learner):
                     f"{n_features}"
                 )
         elif state.model.has_factors:
-            scale_by(state.model, moments_of_fit(source, n_features, known))
-        if known and not state.model.has_factors:
+            scale_by(state.model, moments_of_fit(source, n_features, has_rows))
+        if has_rows and not state.model.has_factors:
             columns = source.columns_off_scale(centred=True)
             warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
@@ -136,7 +136,7 @@ class PairwiseLearner(Learner):
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """Implement `Learner.outputs`."""
-        return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+        return [self.fitted._scores(rows.rows, rows.queries) for rows in held_out]
 
     def line(self, number: int) -> str:
         """Implement `Learner.line`."""

@@ -61,9 +61,9 @@ def add_window(moments: Moments, window: Window, part: NDArray[np.int64] | None 
     """Add the weighted rows of a window, or of ``part``; some weight must be positive."""
     rows, weights = window.rows, row_weights(window)
     if part is not None:
-        of_part = np.zeros(rows.n_rows)
-        of_part[part] = 1.0 if weights is None else weights[part]
-        weights = of_part
+        part_weights = np.zeros(rows.n_rows)
+        part_weights[part] = 1.0 if weights is None else weights[part]
+        weights = part_weights
     if weights is not None:
         weights = weights / weights.max()  # sums of large weights would overflow
     moments.add(rows, weights)
@@ -79,13 +79,13 @@ def scale_of(moments: Moments) -> Floats:
     return _inverse_deviations(moments) / math.sqrt(moments.columns.shape[1])
 
 
-def moments_of_fit(source: Source, n_features: int, known: bool) -> Moments | None:
+def moments_of_fit(source: Source, n_features: int, in_memory: bool) -> Moments | None:
     """Return the weighted moments of the rows of a fit; None for sparse rows.
 
     ``known`` is whether the source has statistics of its rows, which tell without a pass over them
     whether they are sparse.
     """
-    if known and source.share_of_nonzero() <= SPARSE:
+    if in_memory and source.share_of_nonzero() <= SPARSE:
         return None
     moments = Moments(n_features)
     for window in source.windows(n_features, None):

@@ -45,8 +45,10 @@ class Validation:
     def measure(self, scores: Floats) -> list[float]:
         """Compute the measures for scores of the rows."""
         return [
-            measure(one, self.labels, scores, self._numbers if callable(one) else self.queries)
-            for one in self.metrics
+            measure(
+                metric, self.labels, scores, self._numbers if callable(metric) else self.queries
+            )
+            for metric in self.metrics
         ]
 
 
@@ -64,8 +66,8 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any =
     if callable(metric):
         value = float(metric(labels, scores, qid))
     else:
-        found = evaluate(labels, scores, qid=qid, metrics=[metric], query_weight=query_weight)
-        value = float(found[metric])
+        evaluation = evaluate(labels, scores, qid=qid, metrics=[metric], query_weight=query_weight)
+        value = float(evaluation[metric])
     if not np.isfinite(value):
         raise ValueError(
             f"the measure {metric!r} returned {value}: it may be undefined for these labels"
@@ -79,7 +81,7 @@ def check_defined(metric: Any, labels: Floats, queries: Any, name: str) -> None:
     ``name`` is the name of the parameter.
     """
     if not callable(metric):
-        in_order = np.arange(labels.size, dtype=np.float64)  # some measures refuse ties
+        in_order = np.arange(labels.size, dtype=np.float64)  # some measures reject ties
         try:
             evaluate(labels, in_order, qid=queries, metrics=[metric])
         except ValueError as error:

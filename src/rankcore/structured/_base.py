@@ -209,7 +209,7 @@ class StructuredLearner(BaseEstimator):
     def _examples(self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True) -> Any:
         """Validate all examples."""
         task = type(self.task).__name__
-        for name in (one for one in vars(self._protocol) if not one.startswith("_")):
+        for name in (member for member in vars(self._protocol) if not member.startswith("_")):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
                 raise TypeError(
                     "task must be an object with the methods of rankcore.structured."

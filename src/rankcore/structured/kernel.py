@@ -318,13 +318,14 @@ class KernelStructuredPerceptron(StructuredLearner):
         rows, ends, n_features = stacked(self.task, plain.inputs)
         if fitted:
             state = self._fitted_state()
-            for what, found, known in [
+            for what, number, expected in [
                 ("n_labels", n_labels, state.pool["sizes"].size),
                 ("number of columns in parts", n_features, state.n_features),
             ]:
-                if found != known:
+                if number != expected:
                     raise ValueError(
-                        f"{name}: {what} is {found} for this X, but the model has {known}; X must "
+                        f"{name}: {what} is {number} for this X, but the model has {expected}; X "
+                        "must "
                         "be like what the model was fitted on"
                     )
         return KernelExamples(
@@ -443,22 +444,22 @@ class KernelStructuredPerceptron(StructuredLearner):
 def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:
     """Stack the parts of all inputs; return the matrix, the end of each input, and the columns."""
     name = type(task).__name__
-    found: list[Any] = []
+    matrices: list[Any] = []
     for x in inputs:
         part = task.parts(x)
         part = part if sp.issparse(part) else np.asarray(part)
-        if part.ndim != 2 or (found and part.shape[1] != found[0].shape[1]):
-            wanted = f" and {found[0].shape[1]} columns" if found else ""
+        if part.ndim != 2 or (matrices and part.shape[1] != matrices[0].shape[1]):
+            wanted = f" and {matrices[0].shape[1]} columns" if matrices else ""
             raise ValueError(
                 f"{name}.parts must return a matrix with one row per part{wanted}; got shape "
                 f"{part.shape} for the input {reprlib.repr(x)}"
             )
-        found.append(part)
-    ends = np.cumsum([0, *(part.shape[0] for part in found)])
+        matrices.append(part)
+    ends = np.cumsum([0, *(part.shape[0] for part in matrices)])
     if ends[-1] == 0:
-        return None, ends, found[0].shape[1]
-    if any(sp.issparse(part) for part in found):
-        whole: Any = sp.vstack([sp.csr_array(part) for part in found], format="csr")
+        return None, ends, matrices[0].shape[1]
+    if any(sp.issparse(part) for part in matrices):
+        whole: Any = sp.vstack([sp.csr_array(part) for part in matrices], format="csr")
     else:
-        whole = np.concatenate(found)
+        whole = np.concatenate(matrices)
     return as_rows(whole, f"{name}.parts"), ends, whole.shape[1]

@@ -25,9 +25,9 @@ class _Rows(list[Pair]):
     def __init__(self, X: Any) -> None:
         rows = as_rows(X)
         if rows.columns is None:
-            found, columns = np.nonzero(rows.arrays[0])
-            values = rows.arrays[0][found, columns]
-            ends = np.searchsorted(found, np.arange(1, rows.n_rows))
+            row_numbers, columns = np.nonzero(rows.arrays[0])
+            values = rows.arrays[0][row_numbers, columns]
+            ends = np.searchsorted(row_numbers, np.arange(1, rows.n_rows))
         else:
             values, columns, indptr = rows.arrays
             ends = indptr[1:-1]

@@ -170,24 +170,27 @@ def _best(
     winner = None
     for z in task.candidates(x):
         loss = task.loss(y, z) if margin > 0 else 0.0
-        found = score(z) + margin * loss, loss == 0
-        check_score(found[0], x)
-        if best is None or found > best:
-            best, winner = found, z
+        rating = score(z) + margin * loss, loss == 0
+        check_score(rating[0], x)
+        if best is None or rating > best:
+            best, winner = rating, z
     if best is None:
-        raise ValueError(f"{type(task).__name__}.candidates has none for {reprlib.repr(x)}")
+        raise ValueError(
+            f"{type(task).__name__}.candidates must return at least one output; got none for "
+            f"{reprlib.repr(x)}"
+        )
     return winner
 
 
 def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
     """Validate a task's atoms against the numbers of parts and labels."""
-    found = task.atoms(x, y)
+    answer = task.atoms(x, y)
     try:
-        parts, labels = (np.asarray(numbers) for numbers in found)
+        parts, labels = (np.asarray(numbers) for numbers in answer)
     except (TypeError, ValueError):
         parts = labels = np.empty((0, 0))
     if parts.ndim != 1 or parts.shape != labels.shape:
-        problem = reprlib.repr(found)
+        problem = reprlib.repr(answer)
     elif not parts.size:
         return parts.astype(np.intp), labels.astype(np.intp)
     elif parts.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
@@ -208,13 +211,13 @@ def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
 def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> Pair:
     """Validate a task's features."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinity is found below
-        found = task.features(x, y)
+        answer = task.features(x, y)
     try:
-        indices, values = (np.asarray(part) for part in found)
+        indices, values = (np.asarray(part) for part in answer)
     except (TypeError, ValueError):
         indices = values = np.empty((0, 0))
     if indices.ndim != 1 or indices.shape != values.shape:
-        problem = reprlib.repr(found)
+        problem = reprlib.repr(answer)
     elif indices.size and (indices.dtype.kind not in "iu" or values.dtype.kind not in "iufb"):
         problem = f"dtypes {indices.dtype} and {values.dtype}"
     elif indices.size and not 0 <= indices.min() <= indices.max() < n_parameters:

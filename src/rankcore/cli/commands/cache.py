@@ -33,12 +33,12 @@ def cache(
     start = perf_counter()
     with progress_bar(quiet):
         rows = open_blocks(files, layout, output, "float32" if float32 else "float64")
-    known = rows.stats()
+    stats = rows.stats()
     facts = {
-        "examples": known.n_rows,
-        "features": known.n_features,
-        "labels": known.labels.tolist(),
-        "in_queries": known.in_queries,
+        "examples": stats.n_rows,
+        "features": stats.n_features,
+        "labels": stats.labels.tolist(),
+        "in_queries": stats.in_queries,
         "bytes": rows.size,
         "seconds": perf_counter() - start,
         "path": str(output),

@@ -64,11 +64,11 @@ def propensity(
     judgments = None if judged is None else _judged(judged)
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, on_error, bar)
-        found = propensities(impressions, method, judged=judgments)  # type: ignore[arg-type]
-    low, high = found.interval.T
-    columns = {"propensity": found.theta, "low": low, "high": high}
-    if found.trust is not None:
-        columns["trust"] = found.trust
+        estimate = propensities(impressions, method, judged=judgments)  # type: ignore[arg-type]
+    low, high = estimate.interval.T
+    columns = {"propensity": estimate.theta, "low": low, "high": high}
+    if estimate.trust is not None:
+        columns["trust"] = estimate.trust
     rows = [
         {"position": position, **{name: finite(value) for name, value in row.items()}}
         for position, row in enumerate(rows_of(columns), 1)
@@ -82,11 +82,11 @@ def _judged(path: Path) -> Judged:
     from rankcore.clicks import Judged
     from rankcore.datasets import read_qrels
 
-    found = read_qrels(path)
-    grades = found.rel.clip(0)
+    judged = read_qrels(path)
+    grades = judged.rel.clip(0)
     if not grades.any():
         raise ValueError(f"{path}: a grade above 0 is required; got none")
-    return Judged(found.qid, found.docid, grades / grades.max())
+    return Judged(judged.qid, judged.docid, grades / grades.max())
 
 
 def model(
@@ -237,7 +237,7 @@ def evaluate(
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, on_error, bar)
         impressions.words = True
-        found = estimated(
+        estimates = estimated(
             impressions,
             ranking,
             propensity=theta,
@@ -247,19 +247,19 @@ def evaluate(
             random_state=seed,
         )
     facts = {
-        "queries": len(found.queries),
-        "effective_sample_size": found.effective_sample_size,
-        "never_shown": found.never_shown,
+        "queries": len(estimates.queries),
+        "effective_sample_size": estimates.effective_sample_size,
+        "never_shown": estimates.never_shown,
     }
     rows = [
-        {"measure": name, "value": one.value, "low": one.low, "high": one.high}
-        for name, one in found.items()
+        {"measure": name, "value": estimate.value, "low": estimate.low, "high": estimate.high}
+        for name, estimate in estimates.items()
     ]
     print_rows(rows, as_json, facts, "measures")
     if not as_json:
         print(
-            f"{facts['queries']} queries, {found.effective_sample_size:.0f} effective clicks, "
-            f"{found.never_shown:.1%} of the ranking's documents never shown",
+            f"{facts['queries']} queries, {estimates.effective_sample_size:.0f} effective clicks, "
+            f"{estimates.never_shown:.1%} of the ranking's documents never shown",
             file=sys.stderr,
         )
 
@@ -275,9 +275,9 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
     if relevance is not None:
         table, _ = read_table(relevance, {"query": str, "document": str, "relevance": float})
         listed = zip(table["query"], table["document"], strict=True)
-        known = dict(zip(listed, table["relevance"], strict=True))
+        relevance_of = dict(zip(listed, table["relevance"], strict=True))
         pairs = zip(ranking["query"].tolist(), ranking["document"].tolist(), strict=True)
-        ranking["relevance"] = np.array([known.get(one, 0.0) for one in pairs])
+        ranking["relevance"] = np.array([relevance_of.get(pair, 0.0) for pair in pairs])
     return ranking
 
 
@@ -298,16 +298,16 @@ def _propensities(path: Path) -> Propensities:
         if not 0 < value < np.inf:
             raise ValueError(f"{place}: propensity must be finite and above 0; got {value:g}")
     at = np.array(table["position"]).astype(np.int64) - 1
-    found = {}
+    columns_by_name = {}
     for name in ("propensity", "trust"):
         if name in table:
-            found[name] = np.full(at.max() + 1, np.nan)
-            found[name][at] = table[name]
-    return Propensities(found["propensity"], trust=found.get("trust"))
+            columns_by_name[name] = np.full(at.max() + 1, np.nan)
+            columns_by_name[name][at] = table[name]
+    return Propensities(columns_by_name["propensity"], trust=columns_by_name.get("trust"))
 
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(one) for one in text.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
         raise ValueError(f"--thresholds must be numbers as in 0.25,0.5; got {text!r}") from None

@@ -54,10 +54,10 @@ def cv(
         rows = read_many(data, layout, bar).weighted(weights)
         learner = choice.learner(rows, own=True)
         rows.check_values(learner.estimator, learner.scale_invariant)
-        of_queries = learner.ranks_queries or bool(metric)
-        if of_queries:
+        by_query = learner.ranks_queries or bool(metric)
+        if by_query:
             rows.check_queries(data[0])
-        parts = split(rows, of_queries, folds, choice.seed)
+        parts = split(rows, by_query, folds, choice.seed)
 
         @warns_once
         def measure_folds() -> list[dict[str, float]]:
@@ -68,17 +68,17 @@ def cv(
                 values.append(measure(estimator, learner, scale, rows, part, metric))
             return values
 
-        found = measure_folds()
-    names = list(found[0])
-    values = np.array([[one[name] for name in names] for one in found])
+        measured_folds = measure_folds()
+    names = list(measured_folds[0])
+    values = np.array([[fold[name] for name in names] for fold in measured_folds])
     if as_json:
         summary: dict[str, Any] = {
             name: {"mean": float(column.mean()), "deviation": float(column.std(ddof=1))}
             for name, column in zip(names, values.T, strict=True)
         }
-        print_facts({"model": learner.name, "folds": found, "summary": summary}, as_json)
+        print_facts({"model": learner.name, "folds": measured_folds, "summary": summary}, as_json)
         return
-    unit = "queries" if of_queries else "rows"
+    unit = "queries" if by_query else "rows"
     caption = f"{learner.name}: on the {unit} of each fold, fitted to the other folds"
     table = fold_table(names, values, caption)
     print_table(table, table.rich())

@@ -118,9 +118,9 @@ def evaluate(
 
     paths = [model, *(compare or [])]
     models, rows = load_with_rows(paths, data, layout, quiet)
-    both = [(one.learned, one.scaled(rows.X)) for one in models]
+    both = [(loaded.learned, loaded.scaled(rows.X)) for loaded in models]
     names = runs.distinct(paths) if compare else [str(model)]
-    if metric or all(one.ranks_queries for one in models):
+    if metric or all(loaded.ranks_queries for loaded in models):
         rows.check_queries(data)
         meaning, words = resolve(convention, rel=rel), listed_labels(classes)
         evaluations = {
@@ -147,16 +147,18 @@ def _print_rankings(
     if as_json and (comparison is not None or per_query):
         print_facts(runs.as_object(evaluations, comparison, per_query, "models"), as_json)
         return
-    for name, found in evaluations.items():
+    for name, evaluation in evaluations.items():
         if comparison is not None:
             print(f"model {name}")
         if per_query:
-            print("\t".join(["query", *found]))
-            for i, query in enumerate(found.qid.tolist()):
-                values = (f"{one[i]:.6g}" for one in found.per_query.values())
+            print("\t".join(["query", *evaluation]))
+            for i, query in enumerate(evaluation.qid.tolist()):
+                values = (
+                    f"{query_values[i]:.6g}" for query_values in evaluation.per_query.values()
+                )
                 print("\t".join([str(query), *values]))
-        measured = runs.means(found) if as_json else dict(found)
-        print_facts({"examples": n_rows, "queries": found.qid.size, **measured}, as_json)
+        measured = runs.means(evaluation) if as_json else dict(evaluation)
+        print_facts({"examples": n_rows, "queries": evaluation.qid.size, **measured}, as_json)
     if comparison is not None:
         print_table(comparison, comparison)
 
@@ -222,7 +224,7 @@ def _print_ordinal(
         contrasts = [asdict(contrast) for contrast in comparison]
         print_facts({"models": facts, "contrasts": contrasts}, as_json)
         return
-    for name, found in facts.items():
+    for name, fact in facts.items():
         print(f"model {name}")
-        print_facts(found, as_json)
+        print_facts(fact, as_json)
     print_table(comparison, comparison)

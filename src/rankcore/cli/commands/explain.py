@@ -71,31 +71,31 @@ def explain(
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; got {plot}")
     if plot is not None and find_spec("matplotlib") is None:
         raise ValueError("--plot requires Matplotlib: pip install 'rankcore[plot]'")
-    given = {f"--{name}": getattr(selection, name) for name in ("pair", "row", "metric")}
-    wanted = [name for name, one in given.items() if one]
+    selected = {f"--{name}": getattr(selection, name) for name in ("pair", "row", "metric")}
+    wanted = [name for name, value in selected.items() if value]
     if len(wanted) > 1 or (selection.query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (selection.query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} request different explanations: pass one of them")
     try:
-        found = _explained(model, data, replace(layout, docid=True), selection, quiet)
+        explanation = _explained(model, data, replace(layout, docid=True), selection, quiet)
     except TypeError as error:  # the score of this model is not a sum
         raise ValueError(str(error)) from None
     if as_json:
-        print(json.dumps(asdict(found), default=lambda one: one.tolist()))
+        print(json.dumps(asdict(explanation), default=lambda array: array.tolist()))
     else:
-        print(found)
+        print(explanation)
     if html is not None:
         from rankcore.datasets.streams import writable
 
         page = (
             f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>{model.name}</title>\n'
-            f"{found._repr_html_()}\n{_picture(found)}"
+            f"{explanation._repr_html_()}\n{_picture(explanation)}"
         )
         with writable(html) as stream:
             stream.write(page.encode("utf-8", "surrogateescape"))
     if plot is not None:
         with atomic_write(plot) as stream:
-            _draw(found, stream, plot.suffix[1:])
+            _draw(explanation, stream, plot.suffix[1:])
 
 
 def _explained(path: Path, data: str, layout: Layout, selection: Selection, quiet: bool) -> Any:
@@ -167,32 +167,32 @@ def _place(name: str, called: Any, data: str) -> int:
 
     from rankcore.cli.rows import title
 
-    found = np.flatnonzero(called == name)
-    if found.size != 1:
-        many = "no example" if not found.size else f"{found.size} examples"
+    places = np.flatnonzero(called == name)
+    if places.size != 1:
+        many = "no example" if not places.size else f"{places.size} examples"
         raise ValueError(
             f"{title(data)} has {many} called {name}; pass --query, or a line number if there "
             "are no document ids"
         )
-    return int(found[0])
+    return int(places[0])
 
 
-def _picture(found: Any) -> str:
+def _picture(explanation: Any) -> str:
     """Return the plot of an explanation as SVG; nothing without Matplotlib."""
     if find_spec("matplotlib") is None:
         return ""
     stream = BytesIO()
-    _draw(found, stream, "svg")
+    _draw(explanation, stream, "svg")
     text = stream.getvalue().decode("utf-8")
     return text[text.index("<svg") :]
 
 
-def _draw(found: Any, stream: Any, kind: str) -> None:
+def _draw(explanation: Any, stream: Any, kind: str) -> None:
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    ax = found.plot()
+    ax = explanation.plot()
     ax.figure.savefig(stream, format=kind, bbox_inches="tight")
     pyplot.close(ax.figure)

@@ -70,24 +70,24 @@ def export(
     X = None
     missing = missing_engine(format)
     options: dict[str, Any] = {} if name is None else {"name": name}
-    given = read_names(names)
+    feature_names = read_names(names)
     try:
         if data is not None and format in CHECKED and missing is None:
             width = describe(loaded).n_features
-            known = Model.load(model)  # it takes the names from the learners
+            opened = Model.load(model)  # it takes the names from the learners
             layout = replace(
                 layout,
                 features=width,
-                feature_names=known.names,
-                known_categories=known.categories,
+                feature_names=opened.names,
+                known_categories=opened.categories,
                 expected=str(model),
                 labelled=False,
             )
             with progress_bar(quiet) as bar:
-                found = read(data, layout, bar).X
-                few = min(MOST, MOST_VALUES // width + 1, found.shape[0])
-                X = some_rows(found, range(few))
-        rankcore.export(loaded, output, format, feature_names=given, check=X, **options)
+                rows = read(data, layout, bar).X
+                few = min(MOST, MOST_VALUES // width + 1, rows.shape[0])
+                X = some_rows(rows, range(few))
+        rankcore.export(loaded, output, format, feature_names=feature_names, check=X, **options)
     except (TypeError, ModuleNotFoundError, RuntimeError) as error:
         raise ValueError(str(error)) from error
     if X is None:

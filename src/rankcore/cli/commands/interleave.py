@@ -83,7 +83,7 @@ def _print_lists(
 def _by_query(run: Run) -> dict[str, list[str]]:
     """Group documents by query, in the order of trec_eval."""
     return {
-        query: sorted(scores, key=lambda one: (scores[one], one), reverse=True)
+        query: sorted(scores, key=lambda document: (scores[document], document), reverse=True)
         for query, scores in run.to_dict().items()
     }
 
@@ -94,7 +94,7 @@ def _print_results(path: Path, alpha: float) -> None:
     from rankcore.interleaving import preference, sequential_test
 
     clicks, days = _read_clicks(path)
-    rankers = sorted({ranker for one in clicks for ranker in one})
+    rankers = sorted({ranker for impression in clicks for ranker in impression})
     if len(rankers) < 2:
         raise ValueError(f"{path} must have two rankers or more; got {', '.join(rankers)}")
     ends = [i for i in range(1, len(days) + 1) if i == len(days) or days[i] != days[i - 1]]
@@ -104,13 +104,15 @@ def _print_results(path: Path, alpha: float) -> None:
         ["a", "b", "day", "impressions", "preference", "low", "high", "p_value", "winner"]
     )
     for a, b in pairs:
-        credit = np.array([(one.get(a, 0.0), one.get(b, 0.0)) for one in clicks])
-        found = sequential_test(preference(credit), looks=ends, alpha=alpha / len(pairs))
+        credit = np.array(
+            [(impression.get(a, 0.0), impression.get(b, 0.0)) for impression in clicks]
+        )
+        result = sequential_test(preference(credit), looks=ends, alpha=alpha / len(pairs))
         for i, end in enumerate(ends):
-            winner = found.winner_at(i)
+            winner = result.winner_at(i)
             named = "" if winner is None else (a, b)[winner]
-            figures = [f"{x[i]:.4f}" for x in (found.mean, found.low, found.high)]
-            p = f"{min(1.0, found.p_value[i] * len(pairs)):.3g}"
+            figures = [f"{x[i]:.4f}" for x in (result.mean, result.low, result.high)]
+            p = f"{min(1.0, result.p_value[i] * len(pairs)):.3g}"
             writer.writerow([a, b, days[end - 1], end, *figures, p, named])
 
 
@@ -120,24 +122,24 @@ def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
     from rankcore.clicks.reading import clicks_of
     from rankcore.datasets.table_files import TableFile
 
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    credits: dict[tuple[str, str], dict[str, float]] = {}
     days: list[str] = []
     table = TableFile(path, {name: name for name in (*_COLUMNS, "day")}, _COLUMNS)
     for columns, lines in table:
         where = table.where(lines)
         clicked = clicks_of(columns["clicked"], where)
         check_clicked(clicked, where)
-        given = columns.get("day", [""] * lines.size)
+        day_of_row = columns.get("day", [""] * lines.size)
         keys = zip(map(str, columns["query"]), map(str, columns["impression"]), strict=True)
-        rows = zip(keys, columns["ranker"], clicked.tolist(), given, strict=True)
+        rows = zip(keys, columns["ranker"], clicked.tolist(), day_of_row, strict=True)
         for at, (key, ranker, click, day) in enumerate(rows):
             if ranker in ("", None):
                 raise ValueError(f"{where(at)}: ranker must not be empty")
-            if key not in found:
-                found[key] = {}
+            if key not in credits:
+                credits[key] = {}
                 days.append(str(day))
-            of = found[key]
+            of = credits[key]
             of[str(ranker)] = of.get(str(ranker), 0.0) + click
-    if not found:
+    if not credits:
         raise ValueError(f"{path}: at least one impression is required; got none")
-    return [*found.values()], days
+    return [*credits.values()], days

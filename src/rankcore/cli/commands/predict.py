@@ -89,14 +89,14 @@ def predict(
         lines = map(repr, scored.tolist())
     elif scores:
         if hasattr(learned, "project"):
-            found = learned.project(X)
+            outputs = learned.project(X)
         else:
-            found = by_rank(learned, learned.decision_function(X))
-        lines = map(_joined, found.reshape(X.shape[0], -1).tolist())
+            outputs = by_rank(learned, learned.decision_function(X))
+        lines = map(_joined, outputs.reshape(X.shape[0], -1).tolist())
     else:
         lines = (label_text(label) for label in learned.predict(X).tolist())
     if with_input:
-        lines = (f"{line}\t{given}" for line, given in zip(lines, _rows_of_text(data), strict=True))
+        lines = (f"{line}\t{text}" for line, text in zip(lines, _rows_of_text(data), strict=True))
     if output is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return

@@ -95,7 +95,7 @@ def stream(
         if learner.ranks_queries:
             classes = None
         elif classes is None:
-            raise ValueError("--hash requires --classes, for all labels are not known in advance")
+            raise ValueError("--hash requires --classes, as the labels are not known in advance")
         estimator = choice.make(learner)
         if not hasattr(estimator, "partial_fit"):
             raise ValueError(f"--model {learner.name} does not learn streams; prank does")
@@ -109,7 +109,7 @@ def stream(
         if drift and learner.ranks_queries:
             raise ValueError(f"--drift requires labels, which {learner.name} does not predict")
         model = DriftMonitor(estimator) if drift else estimator
-        found = evaluate(
+        evaluation = evaluate(
             model,
             chunks,
             metrics=metric,
@@ -118,7 +118,7 @@ def stream(
             classes=classes,
             callbacks=[printer],
         )
-    if not found.windows:
+    if not evaluation.windows:
         raise ValueError("DATA has no rows")
     facts: dict[str, Any] = {"model": learner.name}
     if isinstance(model, DriftMonitor):
@@ -128,7 +128,7 @@ def stream(
         rankcore.save(estimator, output)
         facts["path"] = str(output)
     if as_json:
-        shown = [_as_json(one, found.unit) for one in found.windows]
+        shown = [_as_json(window, evaluation.unit) for window in evaluation.windows]
         print_facts({**facts, "windows": shown}, as_json)
     elif len(facts) > 1:
         print_facts(facts, as_json)
@@ -149,7 +149,7 @@ class _Printer:
             print("\t".join(["seen", "seconds", *window.latest, *overall]), file=self.file)
             self.begun = True
         values = [*window.latest.values(), *window.overall.values()]
-        shown = [str(window.seen), f"{window.seconds:.2f}", *(f"{one:.4f}" for one in values)]
+        shown = [str(window.seen), f"{window.seconds:.2f}", *(f"{value:.4f}" for value in values)]
         print("\t".join(shown), file=self.file, flush=True)
 
 
@@ -190,14 +190,14 @@ def _chunks(rows: Rows, n_rows: int, classes: Any) -> Iterator[Chunk]:
     if rows.on_disk:
         n_features = rows.X.n_features or rows.X.stats().n_features
         windows: Any = (
-            (as_matrix(one.rows), one.labels, one.queries)
-            for one in rows.X.windows(n_features, None)
+            (as_matrix(window.rows), window.labels, window.queries)
+            for window in rows.X.windows(n_features, None)
         )
     else:
         windows = [(rows.X, rows.y, rows.qid)]
-    of_classes = np.asarray(classes).dtype
+    dtype = np.asarray(classes).dtype
     for X, labels, qid in windows:
-        y = labels.astype(of_classes) if of_classes.kind in "iu" else labels
+        y = labels.astype(dtype) if dtype.kind in "iu" else labels
         ends = np.arange(1, y.size + 1)
         if qid is not None:
             queries = group_rows(qid, y.size)
@@ -225,13 +225,13 @@ def _of_probabilities(metrics: list[str] | None) -> bool:
 
 def _with_queries(chunks: Iterator[Chunk], name: str) -> Iterator[Chunk]:
     """Yield chunks; raise ValueError for one without queries."""
-    for one in chunks:
-        if one.qid is None:
+    for chunk in chunks:
+        if chunk.qid is None:
             raise ValueError(
                 f"--model {name} compares the documents of a query, and DATA has none: lines of "
                 "text need qid:, tables and JSON lines --qid"
             )
-        yield one
+        yield chunk
 
 
 def _hashed(data: list[str], layout: Layout, n_features: int, n_rows: int) -> Iterator[Chunk]:

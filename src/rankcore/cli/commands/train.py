@@ -64,8 +64,8 @@ class HeldOut:
             from rankcore.boosting.params import Schedule
             from rankcore.ordinal.parameters import AUTO_PASSES
 
-            of_rounds = "max_iter" not in params
-            planned = Schedule.of(estimator).n_estimators if of_rounds else AUTO_PASSES
+            by_rounds = "max_iter" not in params
+            planned = Schedule.of(estimator).n_estimators if by_rounds else AUTO_PASSES
         patience = self.patience or params.get("early_stopping_rounds") or max(1, planned // 5)
         more = {"early_stopping_rounds": patience}
         return more if self.metric is None else {**more, "eval_metric": self.metric}
@@ -120,19 +120,19 @@ def train(
         learner = choice.learner(rows)
         estimator = _estimator(choice, learner, held_out, calibrate)
         if learner.ranks_queries:
-            for one, name in zip([rows, *valid], [data[0], held_out.valid], strict=False):
-                one.check_queries(str(name))
+            for part, name in zip([rows, *valid], [data[0], held_out.valid], strict=False):
+                part.check_queries(str(name))
         if valid:
             rows, *valid = same_width(rows, *valid)
         scaler, (rows, *valid) = on_scale(scale, learner, rows, *valid)
         shown = [bar.measured] if valid else []
         saving = checkpoint.saving(partial(with_scaler, scaler))
-        known = checkpoint.load(estimator)
-        estimator, resuming = _resumed(estimator, known)
+        saved = checkpoint.load(estimator)
+        estimator, resuming = _resumed(estimator, saved)
         callbacks = [*shown, *saving, *resuming]
         fit(estimator, learner, rows, *valid, callbacks=callbacks)
         seconds = perf_counter() - start
-        if known is not None and "warm_start" in estimator.get_params():
+        if saved is not None and "warm_start" in estimator.get_params():
             estimator.set_params(warm_start=False)
         model = name_features(with_scaler(scaler, estimator), layout.listed_names)
         rankcore.save(model, output)
@@ -165,16 +165,16 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
     return CalibratedOrdinal(estimator, method=calibrate, random_state=choice.seed)
 
 
-def _resumed(estimator: Any, known: Any) -> tuple[Any, list[Any]]:
+def _resumed(estimator: Any, saved: Any) -> tuple[Any, list[Any]]:
     """Return the estimator to fit, and callbacks that resume from a saved model."""
     from rankcore._core.monitor import Resume
 
-    if known is None:
+    if saved is None:
         return estimator, []
     wanted = estimator.get_params(deep=False)
     if "warm_start" not in wanted:
-        return estimator, [Resume(known)]
-    return known.set_params(**{**wanted, "warm_start": True}), []
+        return estimator, [Resume(saved)]
+    return saved.set_params(**{**wanted, "warm_start": True}), []
 
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:

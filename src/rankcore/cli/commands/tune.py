@@ -134,9 +134,9 @@ def tune(
         names = list(dict.fromkeys(model or default))
         learners = {name: find_learner(name) for name in names}
         for learner in learners.values():
-            for one in (rows, held_out):
-                if one is not None:
-                    one.check_values(learner.estimator, learner.scale_invariant)
+            for part in (rows, held_out):
+                if part is not None:
+                    part.check_values(learner.estimator, learner.scale_invariant)
         if _of_queries(list(learners.values()), metric):
             rows.check_queries(data[0])
             if held_out is not None:
@@ -177,9 +177,13 @@ def _of_queries(learners: Sequence[Learner], metric: str | None) -> bool:
     """Return whether trials are measured by query; raise ValueError for unsuitable learners."""
     ranks = learners[0].ranks_queries
     if any(learner.ranks_queries != ranks for learner in learners):
-        raise ValueError("--model names learners of labels and of queries: choose either kind")
+        raise ValueError(
+            "--model must name learners of ordered labels or of queries; got both kinds"
+        )
     if ranks and metric == "rank_loss":
-        raise ValueError("rank_loss is of labels, not of queries: choose a ranking measure")
+        raise ValueError(
+            "rank_loss measures ordered labels, not orders of documents: choose a ranking measure"
+        )
     return ranks or metric not in (None, "rank_loss")
 
 
@@ -286,8 +290,8 @@ class _Task:
             if trial.should_prune():
                 raise TrialPruned
             estimator = self.choice.make(learner, **drawn)
-            found = measure(estimator, learner, self.scale, self.rows, part, metrics)
-            values.append(found[self.metric])
+            measures = measure(estimator, learner, self.scale, self.rows, part, metrics)
+            values.append(measures[self.metric])
             trial.report(float(np.mean(values)), len(values))
         return float(np.mean(values))
 

@@ -208,8 +208,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
             return 1.0
         square = moments.mean_square(units)
         if callable(self.kernel):  # that of support vectors, as there are no rows
-            known = model["diagonal"][: model["book"][pools.N_SUPPORT]]
-            square = float(known.mean()) if known.size else 1.0
+            diagonal = model["diagonal"][: model["book"][pools.N_SUPPORT]]
+            square = float(diagonal.mean()) if diagonal.size else 1.0
         elif self.kernel == "poly":
             with np.errstate(over="ignore"):
                 square = (model["gamma"][0] * square + self.coef0) ** self.degree
@@ -231,8 +231,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if self.kernel == "precomputed":
             # Its values are found by the places of rows.
             examples = replace(examples, weights=None)
-        known = pools.are_standardized(model.arrays)
-        if state.t == 0 and not known and (not model.follows or np.isfinite(rows.squares)):
+        standardized = pools.are_standardized(model.arrays)
+        if state.t == 0 and not standardized and (not model.follows or np.isfinite(rows.squares)):
             set_gamma(self, model.arrays, examples.weighted)
         twice = order is not None and np.unique(order).size < order.size
         slot_of = slots_of(model.arrays, rows, first) if epoch > 1 or twice else None

@@ -131,8 +131,8 @@ def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
     """Return the slots of the rows from number ``first`` on; -1 for rows without one."""
     slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
     n = int(arrays["book"][pools.N_SUPPORT])
-    known = arrays["support"][:n] - first  # negative for earlier calls
-    slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
+    row_numbers = arrays["support"][:n] - first  # negative for earlier calls
+    slot_of[row_numbers[row_numbers >= 0]] = np.flatnonzero(row_numbers >= 0)
     return slot_of
 
 

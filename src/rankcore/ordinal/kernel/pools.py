@@ -207,10 +207,10 @@ def keep_independent(arrays: Arrays, kept: np.ndarray, shares: np.ndarray) -> No
     for name in BY_ENTRY[1:]:
         if name in arrays:
             table = coefficient_table(arrays, name)
-            found = np.zeros((len(table), m))
+            kept_coefs = np.zeros((len(table), m))
             for column, combination in zip(table.T, shares[:, :m], strict=True):
-                found += column[:, np.newaxis] * combination
-            arrays[name][:, :m] = found
+                kept_coefs += column[:, np.newaxis] * combination
+            arrays[name][:, :m] = kept_coefs
     arrays["slots"][:, :m] = np.arange(m)
     arrays["sizes"][:] = m
     for name in BY_SLOT:

@@ -223,7 +223,7 @@ class RankSVMCV(Ranker):
         everything = make_pairing(source.window, balanced=self.balance == "query")
         check_useful(everything, rows.n_rows)
         source.weighted = weighted_rows(source.window)
-        of_all = column_factors(source, self)
+        all_factors = column_factors(source, self)
         warn_of_ties(rows, everything, type(self).__name__)
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
@@ -235,19 +235,19 @@ class RankSVMCV(Ranker):
         for k, (train, test) in enumerate(folds):
             part = _part(everything, numbers[train])
             factors = None
-            if of_all is not None:
+            if all_factors is not None:
                 factors = factors_of_window(source.window, train)
             with Problem(model, rows, part, source.weighted, factors) as problem:
                 path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(
                     [
                         measure(self.scoring, labels[test], s[test], numbers[test])
-                        for s in (one._scores(rows, queries) for one in path)
+                        for s in (model_on_path._scores(rows, queries) for model_on_path in path)
                     ]
                 )
         values = np.array(scores)
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
-        with Problem(model, rows, everything, source.weighted, of_all) as problem:
+        with Problem(model, rows, everything, source.weighted, all_factors) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
         self._become_chosen(chosen, Cs, values, best)
         return self
@@ -266,8 +266,8 @@ class RankSVMCV(Ranker):
         return whole_folds(splitter.split(X, labels, numbers), queries, numbers)
 
     def _become_chosen(self, chosen: RankSVM, Cs: Floats, values: Floats, best: int) -> None:
-        of_chosen = ("feature_names_in_", "query_column_", "grades_")  # which may lack them
-        fresh = {k: v for k, v in vars(self).items() if k not in of_chosen}
+        optional = ("feature_names_in_", "query_column_", "grades_")  # which may lack them
+        fresh = {k: v for k, v in vars(self).items() if k not in optional}
         fresh |= {
             "best_estimator_": chosen,
             "C_": float(Cs[best]),
@@ -276,7 +276,7 @@ class RankSVMCV(Ranker):
             "n_features_in_": chosen.n_features_in_,
             "_largest_query": chosen._largest_query,
         }
-        fresh |= {k: v for k, v in vars(chosen).items() if k in of_chosen}
+        fresh |= {k: v for k, v in vars(chosen).items() if k in optional}
         replace_state(self, fresh)
 
     def _params(self, C: float) -> dict[str, Any]:
@@ -315,5 +315,8 @@ def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:
     """Return the pairs of some queries."""
     kept = np.isin(pairing.queries, numbers)
     if not kept.any():
-        raise ValueError("a fold has no training query with two documents of different labels")
+        raise ValueError(
+            "a fold has no training query with two documents of different labels: choose fewer "
+            "folds"
+        )
     return pairing.part(kept)

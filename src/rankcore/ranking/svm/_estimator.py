@@ -289,9 +289,9 @@ class RankSVM(Ranker):
         pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
         source.weighted = weighted_rows(window)
-        given = window.queries is not None
-        validation = self._validation(source.given, rows.n_features, given, held_out)
-        largest = window.queries.largest if given else 0
+        has_queries = window.queries is not None
+        validation = self._validation(source.given, rows.n_features, has_queries, held_out)
+        largest = window.queries.largest if has_queries else 0
         state = ModelState(None, settings={})
         shadow = self._fitted_copy(source.given, rows.n_features, state, _largest_query=largest)
         return pairing, shadow, validation
@@ -317,22 +317,23 @@ class RankSVM(Ranker):
         """Add a step to the log."""
         self._state.log.append([step.objective, step.share, step.gradient_norm, step.products])
 
-    def _take(self, problem: Problem, found: Solution) -> None:
+    def _take(self, problem: Problem, solution: Solution) -> None:
         """Store a solution."""
-        self._state.model = problem.model(found.w)
-        self.objective_, self.gap_ = found.objective, found.share
-        self.n_iter_ = found.n_iter
+        self._state.model = problem.model(solution.w)
+        self.objective_, self.gap_ = solution.objective, solution.share
+        self.n_iter_ = solution.n_iter
 
-    def _warn(self, found: Solution) -> None:
-        if found.outcome in ("max_iter", "precision"):
+    def _warn(self, solution: Solution) -> None:
+        if solution.outcome in ("max_iter", "precision"):
             advice = (
                 "increase max_iter, decrease C or scale X"
-                if found.outcome == "max_iter"
+                if solution.outcome == "max_iter"
                 else "float64 allows no further progress: increase tol, decrease C or scale X"
             )
             warn(
-                f"{type(self).__name__} did not converge: after {found.n_iter} steps the relative "
-                f"duality gap is {found.share:.1e}, above tol={self.tol:g}; {advice}",
+                f"{type(self).__name__} did not converge: after {solution.n_iter} steps the "
+                "relative "
+                f"duality gap is {solution.share:.1e}, above tol={self.tol:g}; {advice}",
                 ConvergenceWarning,
             )
 
@@ -363,9 +364,9 @@ class RankSVM(Ranker):
         kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
         if (None if kernel is None else kernel["kind"]) != self.kernel:
             raise ValueError("the kernel of the model must be that of the parameters")
-        found = model.restored(kernel, spec.arrays, n_features)
+        restored = model.restored(kernel, spec.arrays, n_features)
         validation = restored_validation(spec, len(log))
-        self._state = ModelState(found, settings={}, log=log, validation=validation)
+        self._state = ModelState(restored, settings={}, log=log, validation=validation)
         self.objective_, self.gap_, self.n_iter_ = float(objective), float(gap), steps
         self.n_features_in_, self._largest_query = n_features, int(facts["largest_query"])
 

@@ -61,10 +61,10 @@ class SVMPath:
     def __str__(self) -> str:
         heads = ["C", "objective", "gap", "|w|", "steps", *([self.measure] if self.measure else [])]
         rows = []
-        for k, one in enumerate(self.estimators):
+        for k, estimator in enumerate(self.estimators):
             value = [f"{self.values[k]:.4f}" + " *" * (k == self.best)] if self.measure else []
-            of_fit = f"{self.Cs[k]:.4g}", f"{one.objective_:.6g}", f"{one.gap_:.1e}"
-            rows.append([*of_fit, f"{self.lengths[k]:.4g}", str(one.n_iter_), *value])
+            columns = f"{self.Cs[k]:.4g}", f"{estimator.objective_:.6g}", f"{estimator.gap_:.1e}"
+            rows.append([*columns, f"{self.lengths[k]:.4g}", str(estimator.n_iter_), *value])
         return str(Table(heads, rows, "gap: maximum distance of the objective from its minimum"))
 
 
@@ -168,15 +168,15 @@ def ranksvm_path(
     held = sets[0] if sets else None
     fitted, values = [], []
     with Problem(model, rows, pairing, source.weighted, factors) as problem:
-        for one in along(shadow, problem, values_of_c):
-            fitted.append(one)
+        for fit in along(shadow, problem, values_of_c):
+            fitted.append(fit)
             if held is None:
                 continue
-            values.append(held.measure(one._scores(held.rows, held.queries))[0])
+            values.append(held.measure(fit._scores(held.rows, held.queries))[0])
             stale = len(values) - 1 - _best(held, values)
             if early_stopping_rounds is not None and stale >= early_stopping_rounds:
                 break
-        lengths = [_length(problem, one) for one in fitted]
+        lengths = [_length(problem, fit) for fit in fitted]
     measure = best = None
     if held is not None:
         measure, best = held.names[0].removeprefix("valid_"), _best(held, values)
@@ -218,10 +218,10 @@ def along(
     w = problem.start(None)
     planned = Cs.size if planned is None else planned
     for number, C in enumerate(Cs.tolist(), before + 1):
-        one = copy(shadow)
-        one.C, one._state = C, ModelState(None, settings={})
+        fit = copy(shadow)
+        fit.C, fit._state = C, ModelState(None, settings={})
 
-        def watch(_: Any, step: Step, one: RankSVM = one, number: int = number) -> None:
+        def watch(_: Any, step: Step, one: RankSVM = fit, number: int = number) -> None:
             one._note(step)
             n, most = len(one._state.log), int(one.max_iter)
             report(Progress(number, planned, n, most, step.share, "gap", "steps"))
@@ -229,11 +229,11 @@ def along(
                 print(f"[{type(one).__name__}] {step_line(one, n, step)}")
 
         with problem.limits():
-            found = minimise(problem.steps(one, w), watch)
-        one._take(problem, found)
-        one._warn(found)
-        w = found.w
-        yield one
+            solution = minimise(problem.steps(fit, w), watch)
+        fit._take(problem, solution)
+        fit._warn(solution)
+        w = solution.w
+        yield fit
 
 
 def _best(held: Validation, values: list[float]) -> int:

@@ -95,14 +95,14 @@ class Problem:
     def model(self, w: Floats) -> Model:
         """Return the model of an element of the space."""
         if isinstance(self.space, FeatureSpace):
-            of_features = w if w.ndim == 1 or self._draft is None else self._draft.weights(w)
-            return LinearModel(self.space.times_factors(of_features))
+            weights = w if w.ndim == 1 or self._draft is None else self._draft.weights(w)
+            return LinearModel(self.space.times_factors(weights))
         assert self._kernel is not None
         by_row = np.argsort(self._pairing.docs)
-        found = by_row[w[0][by_row] != 0.0]
-        support = self._pairing.docs[found]
+        rows = by_row[w[0][by_row] != 0.0]
+        support = self._pairing.docs[rows]
         kept = None if self._kernel.kind == "precomputed" else some_rows(self._rows, support)
-        return KernelModel(self._kernel, support, w[0][found], kept)
+        return KernelModel(self._kernel, support, w[0][rows], kept)
 
     def steps(
         self, model: Any, start: Floats
@@ -116,9 +116,9 @@ class Problem:
             self._draft = make_draft(model, self.losses, self._rows, docs, self._factors)
         if self._draft is None or (begun is None and start.any()):
             return (yield from newton_steps(model, self.space, start))
-        found, ended = yield from drafted_steps(model, self._draft, self.space, begun)
-        self._ended = found.w, ended
-        return found
+        solution, ended = yield from drafted_steps(model, self._draft, self.space, begun)
+        self._ended = solution.w, ended
+        return solution
 
     @contextmanager
     def limits(self) -> Iterator[None]:
@@ -202,11 +202,11 @@ class Draft(KernelSpace):
     def weights(self, w: Floats) -> Floats:
         """Convert an element to one of `FeatureSpace`, by one pass over X."""
         X, n, d = as_matrix(self._rows), self._docs.size, self._rows.n_features
-        found, width = np.empty(d), max(64, FEW_VALUES // n)
+        product, width = np.empty(d), max(64, FEW_VALUES // n)
         for first in range(0, d, width):
             chunk = X[self._docs, first : first + width].astype(np.float64, copy=False)
-            found[first : first + width] = w[0] @ chunk
-        return found if self._factors is None else found * self._factors
+            product[first : first + width] = w[0] @ chunk
+        return product if self._factors is None else product * self._factors
 
     def ascent(self, C: float) -> list[float]:
         """Return smaller values of C, ascending, whose solutions lead to that of C."""
@@ -295,6 +295,6 @@ def drafted_steps(
     drafted = yield from newton_steps(near, draft, w)
     stopped = drafted.outcome == "stopped"
     left = goal._replace(max_iter=0 if stopped else goal.max_iter - drafted.n_iter)
-    found = yield from newton_steps(left, space, draft.weights(drafted.w))
-    outcome = "stopped" if stopped else found.outcome
-    return replace(found, n_iter=drafted.n_iter + found.n_iter, outcome=outcome), drafted.w
+    solution = yield from newton_steps(left, space, draft.weights(drafted.w))
+    outcome = "stopped" if stopped else solution.outcome
+    return replace(solution, n_iter=drafted.n_iter + solution.n_iter, outcome=outcome), drafted.w

@@ -161,8 +161,8 @@ class KernelModel:
     def score(self, rows: Rows) -> Floats:
         """Score rows. O(n_rows * n_support) kernel values."""
         if self.vectors is None:
-            given = as_matrix(rows)[:, self.support]
-            return np.asarray(given @ self.coefficients, dtype=np.float64)
+            kernel_values = as_matrix(rows)[:, self.support]
+            return np.asarray(kernel_values @ self.coefficients, dtype=np.float64)
         scores = np.zeros(rows.n_rows)
         if not callable(self.kernel.kind):
             self._score_compiled(rows, scores)

@@ -212,7 +212,7 @@ def _direction(
     enough = min(0.1, progress**0.5) ** 2 * rz
     products = 0
     while products < MOST_PRODUCTS and rz > enough:
-        of_d, curved = space.curve(d, at)
+        scores_of_d, curved = space.curve(d, at)
         curved += d
         products += 1
         bend = space.dot(d, curved)
@@ -220,7 +220,7 @@ def _direction(
             break
         a = rz / bend
         p += a * d
-        scores += a * of_d
+        scores += a * scores_of_d
         r = r - a * curved
         z = r if solve is None else solve(r)
         before, rz = rz, space.dot(r, z)
@@ -242,10 +242,10 @@ def _step_length(
     value = 0.5 * ww + at.loss
 
     def look(t: float) -> tuple[float, float]:
-        found = space.along(at.scores + t * ray, at.terms)
+        evaluation = space.along(at.scores + t * ray, at.terms)
         return (
-            0.5 * ww + t * wp + 0.5 * t * t * pp + found.loss,
-            wp + t * pp + float(found.slopes @ ray),
+            0.5 * ww + t * wp + 0.5 * t * t * pp + evaluation.loss,
+            wp + t * pp + float(evaluation.slopes @ ray),
         )
 
     low, slope_low = 0.0, start
@@ -311,7 +311,7 @@ class NewtonLearner(Learner):
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """Implement `Learner.outputs`."""
-        return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+        return [self.fitted._scores(rows.rows, rows.queries) for rows in held_out]
 
     def idle(self) -> str | None:
         """Implement `Learner.idle`: no scores can differ."""

@@ -69,8 +69,8 @@ class WeightSpace(Space):
         """Return the element of given weights of original features."""
         if self._factors is None:
             return weights.copy()
-        known = self._factors > 0  # others have no weight
-        return np.divide(weights, self._factors, out=np.zeros(weights.size), where=known)
+        used = self._factors > 0  # others have no weight
+        return np.divide(weights, self._factors, out=np.zeros(weights.size), where=used)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """Implement `Space.preconditioner`."""
