@@ -106,7 +106,7 @@ def test_pairwise_fit_in_file_order_equals_that_in_memory(
 
 @walk(OF_ALL_ROWS)
 @pytest.mark.parametrize("kind", ["text", "cache"])
-def test_learners_of_all_rows_equal_those_of_memory(learner, kind, files, tmp_path):
+def test_learners_of_all_rows_equal_fits_in_memory(learner, kind, files, tmp_path):
     data = load_letor(files / "queries.txt")
     y = data.y.astype(int)
     if learns_from(learner) == "binary queries":

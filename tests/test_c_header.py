@@ -553,7 +553,7 @@ def test_linear_scores_equal_those_of_python(probe, kind, dtype):
             assert scores[i] == in_contract_order(values, w[columns]) + model.intercept_
 
 
-def test_least_squares_ranks_are_those_of_thresholds_between_them(probe):
+def test_least_squares_ranks_equal_thresholds_at_midpoints(probe):
     # Documented: WidrowHoff.predict is rc_rank with thresholds 1.5, 2.5 and so on.
     for n_ranks in [2, 3, 5, 9, 40]:
         b = np.arange(1.5, n_ranks)

@@ -383,7 +383,7 @@ def headed(document, arrays, edit):
     return signed(len(text).to_bytes(8, "little") + text + content[8 + n :])
 
 
-def test_the_longest_header_is_that_of_python(library, tmp_path):
+def test_longest_header_equals_that_of_python(library, tmp_path):
     path = tmp_path / "m"
     model = rc.PRank(random_state=0).fit(X, Y)
     rc.save(model, path)

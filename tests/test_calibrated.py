@@ -89,7 +89,7 @@ def test_probabilities_of_cumulative_logits_keep_both_tails():
 
 @given(st.integers(0, 10**6), st.integers(2, 5))
 @settings(max_examples=examples(40), deadline=None)
-def test_isotonic_curves_are_those_of_each_threshold_and_logits(seed, k):
+def test_isotonic_curves_average_each_threshold_with_the_logits(seed, k):
     rng = np.random.default_rng(seed)
     ranks = np.concatenate([np.arange(k), rng.integers(0, k, 50 - k)]).astype(np.int32)
     scores = rng.integers(0, 12, 50) / 4.0  # ties

@@ -33,7 +33,7 @@ def test_citation_file_has_the_required_keys():
         assert one.get("end", 2) > one.get("start", 1)
 
 
-def test_the_release_is_that_of_the_package():
+def test_citation_has_the_release_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert str(FOUND["version"]) == project["version"]
     assert FOUND["license"] == project["license"]

@@ -920,7 +920,7 @@ def test_standard_input_is_not_written_over(stars, model):
 
 
 @pytest.mark.parametrize("of", ["rows", "queries"])
-def test_weights_of_a_file_are_those_of_the_fit(tmp_path, of):
+def test_weights_of_a_file_are_used_by_the_fit(tmp_path, of):
     X, y, qid = rc.datasets.make_letor(12, 8, random_state=0)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     data, path = tmp_path / "rows.txt", tmp_path / "weights.txt"

@@ -124,7 +124,7 @@ def test_names_of_another_number_are_rejected(text, message, folder, tmp_path):
     assert message in fail("train", folder / "queries.txt", *given)
 
 
-def test_names_must_be_as_many_as_the_features_of_a_model(folder, tmp_path):
+def test_number_of_names_must_equal_that_of_features(folder, tmp_path):
     succeed("train", folder / "queries.txt", "-o", tmp_path / "model", "--model", "ranksvm")
     named = ("--names", folder / "names.txt")
     assert "a name for each of 3 features; got 4" in fail("info", tmp_path / "model", *named)

@@ -145,7 +145,7 @@ def test_runs_of_a_model_are_written(parts, tmp_path):
     assert "no other output" in message
 
 
-def test_predictions_are_written_beside_their_lines(labels, tmp_path):
+def test_predictions_are_written_with_their_lines(labels, tmp_path):
     succeed("train", labels / "train", "-o", tmp_path / "m")
     plain = succeed("predict", tmp_path / "m", labels / "valid").splitlines()
     beside = succeed("predict", tmp_path / "m", labels / "valid", "--with-input").splitlines()

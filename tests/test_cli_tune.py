@@ -341,7 +341,7 @@ def test_a_measure_without_a_number_is_an_error(folder, tmp_path, monkeypatch):
     assert message == "rank_loss was not a number in any trial: choose another --metric"
 
 
-def test_without_optuna_the_error_says_how_to_install_it(folder, tmp_path, monkeypatch):
+def test_missing_optuna_names_the_package_to_install(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     message = fail("tune", folder / "labels.train", "-o", tmp_path / "best")
     assert message == "tune requires Optuna: pip install 'rankcore[tune]'"

@@ -118,7 +118,7 @@ def test_extreme_and_unusual_numbers_are_read_as_by_python(word, dtype):
     )
 )
 @settings(max_examples=examples(300), deadline=None)
-def test_accepted_numbers_are_those_of_python(word):
+def test_accepted_numbers_equal_those_of_python(word):
     # Python's float() takes besides these what no other reader does: spaces and underscores.
     if set(word) & set(b" \t\n\r\v\f#\0"):
         return

@@ -254,7 +254,7 @@ def test_docs_list_the_supported_versions_of_the_package(project):
 
 
 @needs_sources
-def test_version_is_that_of_the_sources(project):
+def test_version_equals_that_of_the_sources(project):
     assert rankcore.__version__ == project["project"]["version"]
 
 

@@ -359,7 +359,7 @@ def test_categories_that_do_not_occur_in_the_background_are_not_proposed():
         assert why.down[2] != "current"
 
 
-def test_numbers_of_categories_without_names_are_shown_as_they_are():
+def test_unnamed_categories_are_shown_as_numbers():
     model = rc.OrdinalBoost(**BOOST, categorical_features=[2, 3]).fit(HOLES, Y)
     why = rc.explain.rank(model, HOLES[0])
     assert why.values[2:].tolist() == HOLES[0, 2:].tolist()

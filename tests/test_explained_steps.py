@@ -407,7 +407,7 @@ def test_words_of_several_columns_have_the_name_of_their_column():
     assert n_moved
 
 
-def test_pairs_of_words_around_a_stop_word_are_not_moved():
+def test_bigrams_around_a_stop_word_are_not_changed():
     texts = ["red the blue", "blue the red", "red blue", "green the green", "blue red", "green"]
     steps = CountVectorizer(ngram_range=(1, 2), stop_words=["the"])
     model = make_pipeline(steps, rc.PRank(random_state=0)).fit(texts, [2, 0, 2, 1, 0, 1])
@@ -418,7 +418,7 @@ def test_pairs_of_words_around_a_stop_word_are_not_moved():
         assert (why.up[j] is not None) == (why.down[j] is not None) == tried
 
 
-def test_parts_of_words_are_not_moved():
+def test_character_n_grams_are_not_changed():
     model = make_pipeline(CountVectorizer(analyzer="char"), rc.PRank(random_state=0))
     why = rc.explain.rank(model.fit(TEXTS, STARS), TEXTS[0])
     assert set(why.values.tolist()) <= {"present", "absent"}
@@ -466,7 +466,7 @@ def test_wrongly_declared_columns_of_a_step_are_rejected():
         rc.explain.global_importance(model, WHOLE[NUMBERS])
 
 
-def test_one_word_of_two_vectorizers_has_two_names():
+def test_word_in_two_vectorizers_has_two_names():
     steps = make_union(CountVectorizer(), CountVectorizer(binary=True))
     model = make_pipeline(steps, rc.PRank(random_state=0)).fit(TEXTS, STARS)
     found = rc.explain.contributions(model, TEXTS[:3])
@@ -476,7 +476,7 @@ def test_one_word_of_two_vectorizers_has_two_names():
     assert ((found.data == "present") == (counts > 0)).all()
 
 
-def test_given_names_are_those_of_the_input_in_its_order():
+def test_given_names_are_for_input_columns_in_order():
     steps = make_column_transformer((ONE_HOT, [2]), remainder="passthrough")
     model = make_pipeline(steps, rc.PRank(random_state=0)).fit(WHOLE.to_numpy(), Y)
     names = ["years", "milligrams", "place"]

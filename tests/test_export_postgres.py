@@ -98,7 +98,7 @@ def scores_of(query, text, rows, kind="float8"):
 @pytest.mark.parametrize(
     "learner", [rc.PRank(random_state=0), rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)]
 )
-def test_scores_are_those_of_python(query, tmp_path, learner, front):
+def test_scores_equal_those_of_python(query, tmp_path, learner, front):
     model = fitted(learner, front)
     rc.export(model, tmp_path / "m.sql", "sql", feature_names=FIVE)
     text = (tmp_path / "m.sql").read_text()

@@ -291,7 +291,7 @@ def test_processes_make_the_same_cache_at_once(tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_a_cache_goes_where_a_link_leads(tmp_path):
+def test_cache_is_written_to_the_target_of_a_link(tmp_path):
     dump_letor(X, Y, tmp_path / "rows.txt")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     open_rows(tmp_path / "rows.txt", cache=tmp_path / "link")

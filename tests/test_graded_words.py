@@ -125,7 +125,7 @@ def test_numbers_are_rejected_in_place_of_words(learner):
 
 
 @walk([one for one in EVERY if held_out(one, GRADES)])
-def test_held_out_words_beside_numbers_are_rejected(learner):
+def test_held_out_words_with_numeric_labels_are_rejected(learner):
     words, grades, labels = words_for(learner)
     given = held_out(learner, ordered(labels, words[::-1]))  # an order of its own
     with pytest.raises(ValueError, match="labels of the eval_set must be numbers, as y's are"):
@@ -133,7 +133,7 @@ def test_held_out_words_beside_numbers_are_rejected(learner):
 
 
 @walk(EVERY)
-def test_numbers_in_another_order_than_their_own_are_rejected(learner):
+def test_unordered_numeric_categories_are_rejected(learner):
     _, grades, _ = words_for(learner)
     numbers = np.unique(grades).tolist()
     turned = ordered(grades, numbers[::-1])

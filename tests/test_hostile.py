@@ -499,7 +499,7 @@ def known_by(model):
     return model.get_params(), spec.facts, {k: v.tolist() for k, v in spec.arrays.items()}
 
 
-def test_damaged_files_load_as_they_were_or_are_rejected(tmp_path):
+def test_damaged_files_load_unchanged_or_are_rejected(tmp_path):
     """Bytes changed, dropped, repeated; none crashes, hangs, warns, or loads another model.
 
     Where the checksum is made to fit the damage, another model of the right form may load.

@@ -339,7 +339,7 @@ def test_rejected_row_does_not_change_the_moments(learner):
 
 
 @every
-def test_the_parameter_is_built_into_a_stream(learner):
+def test_standardize_cannot_change_within_a_stream(learner):
     X, y = table(50)
     model = stream(learner, X, y)
     with pytest.raises(ValueError, match="standardize"):

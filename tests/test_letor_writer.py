@@ -128,7 +128,7 @@ def test_floats_have_nine_digits(kind):
     assert words_of(values) == [f"{value:.9g}" for value in values.tolist()]
 
 
-def test_rows_longer_than_a_block_are_written():
+def test_rows_longer_than_a_block_can_be_written():
     X = np.arange(3 * (BLOCK_VALUES + 1), dtype=np.float64).reshape(3, -1)
     file = io.BytesIO()
     dump_letor(X, [1, 2, 3], file, zero_based=True)

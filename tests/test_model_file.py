@@ -192,7 +192,7 @@ def test_every_array_and_key_is_in_the_document_and_none_else(files):
 
 
 @needs_document
-def test_dtypes_and_dimensions_are_those_of_the_document(files):
+def test_dtypes_and_dimensions_equal_the_document(files):
     text = DOCUMENT.read_text().split("## Arrays\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \| \((.*?)\) \|", text, flags=re.M)
     forms = {
@@ -213,7 +213,7 @@ def test_dtypes_and_dimensions_are_those_of_the_document(files):
 
 
 @needs_document
-def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
+def test_documented_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rc.save(rc.PRank(random_state=0).fit(X, Y), "model.rankcore")
     code = re.search(r"```python\n(import json.*?)```", DOCUMENT.read_text(), flags=re.S)[1]
@@ -230,7 +230,7 @@ SCALED = [make_pipeline(one, rc.PRank()) for one in (StandardScaler(), MinMaxSca
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @walk([*SAVED, *SCALED])
-def test_load_verifies_what_other_readers_score_with(tmp_path, learner, form):
+def test_load_verifies_the_scoring_arrays(tmp_path, learner, form):
     if learner in SCALED and form is not np.asarray:
         pytest.skip("scalers that centre take dense rows")
     path = tmp_path / "model"

@@ -261,7 +261,7 @@ def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
-def test_logged_loss_falls_and_equals_that_of_the_model(tasks, link):
+def test_logged_loss_falls_and_equals_the_loss_of_the_model(tasks, link):
     X, y = data()
     weights = np.arange(len(y)) % 3
     for of_rows in (None, weights):
@@ -275,7 +275,7 @@ def test_logged_loss_falls_and_equals_that_of_the_model(tasks, link):
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
-def test_stages_measures_and_warm_starts_are_shorter_fits(tasks, link):
+def test_stages_measures_and_warm_starts_equal_shorter_fits(tasks, link):
     X, y = data()
     held = data(100, seed=1)
     metrics = ["ranked_probability_score", "log_loss", "rank_loss"]
@@ -316,7 +316,7 @@ def test_kappa_has_the_costs_of_the_rows_learned_from():
     assert model.score(X, y) > 0.5
 
 
-def test_callbacks_and_measures_of_labels_have_the_costs_of_their_round():
+def test_callbacks_and_label_measures_use_the_costs_of_their_round():
     X, y = data()
     held = data(100, seed=1)
     seen = []
@@ -455,7 +455,7 @@ def test_bad_parameters_are_rejected(params, message):
         small(**params).fit(X, y)
 
 
-def test_bad_input_leaves_the_model_as_it_was():
+def test_bad_input_does_not_change_the_model():
     X, y = data()
     model = small().fit(X, y)
     before = model.predict_proba(X)

@@ -404,7 +404,7 @@ def test_contributions_to_the_odds_of_a_rank_add_up(categories):
     np.testing.assert_allclose(found.values.toarray(), dense.values, rtol=0, atol=1e-12)
 
 
-def test_importance_of_a_model_of_tasks_is_least_for_unused_features():
+def test_unused_features_have_the_least_importance():
     X, y = data()
     found = rc.explain.global_importance(small("vector").fit(X, y), X)
     assert found.importances.argmin() == 3  # which the labels do not depend on

@@ -114,7 +114,7 @@ def test_labels_of_numpys_string_type_are_learned():
         assert model.predict(np.eye(3)).tolist() == ["mid", "low", "high"]
 
 
-def test_classes_are_a_copy():
+def test_classes_are_copied():
     classes = np.array([1, 2, 3])
     model = rc.PRank.published().fit(np.eye(3), [1, 2, 3], classes=classes)
     classes[:] = 7

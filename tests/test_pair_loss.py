@@ -101,7 +101,7 @@ def test_pairs_at_the_margin_and_ties_are_distinguished(rows):
     )
 
 
-def test_listed_pairs_are_those_of_labels():
+def test_listed_pairs_of_labels_give_the_same_result():
     for seed in range(5):
         X, y, qid, v, w = problem(seed, weights=True)
         rows, terms = as_rows(X), Terms.smooth_hinge(1.5, 0.5)

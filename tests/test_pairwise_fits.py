@@ -186,7 +186,7 @@ def test_memory_for_hypotheses_grows_with_their_number():
     assert peak < 200e6
 
 
-def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
+def test_voted_hypotheses_respect_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
     monkeypatch.setattr("rankcore._ext.pair_model.ROOM", 4)
     every = perceptron("voted", combine="rank", max_hypotheses=None)
@@ -293,7 +293,7 @@ def test_user_metrics_are_measured_and_callbacks_stop_fits(capsys):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_committees_may_be_chosen_by_quality(solver):
+def test_committee_can_be_chosen_by_quality(solver):
     X, y, qid = real_data()
     asked = []
 
@@ -351,7 +351,7 @@ def test_committee_quality_function_cannot_change_its_arguments():
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_values_without_order_are_an_error(value):
+def test_quality_values_must_be_comparable(value):
     with pytest.raises(ValueError, match=f"returned {value}"):
         perceptron("committee", quality=lambda _: value).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match=f"returned {value}"):

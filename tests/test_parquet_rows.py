@@ -97,7 +97,7 @@ def test_models_equal_those_of_a_frame_in_memory(model, kind, path, frame, small
     "model", [rc.RankBoost(5), rc.RankBoost(3, max_leaf_nodes=4), rc.RankSVM(random_state=0)]
 )
 @pytest.mark.parametrize("kind", ["parquet", "cache"])
-def test_learners_of_all_rows_equal_those_of_memory(model, kind, path, frame, small):
+def test_learners_of_all_rows_equal_fits_in_memory(model, kind, path, frame, small):
     found = clone(model).fit(opened(path, kind))
     assert found.feature_names_in_.tolist() == NAMES
     values = frame[NAMES].to_numpy(float)

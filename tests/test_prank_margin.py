@@ -219,7 +219,7 @@ def test_automatic_margin_is_fixed_by_the_first_call(kind):
 
 
 @pytest.mark.parametrize("kind", KERNELS)
-def test_automatic_margin_of_kernels_is_in_the_feature_space(kind):
+def test_automatic_margin_of_kernels_uses_the_feature_space(kind):
     X, y = numbers()
     assert quick(kind, margin="auto").fit(X, y).margin_ == AUTO
     of_rows = quick(kind, margin="auto", kernel="linear").fit(X, y).margin_

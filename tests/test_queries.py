@@ -169,7 +169,7 @@ def test_errors_of_a_block_are_raised():
             run_blocks(run, np.array([0, 3, 5]), wrong)
 
 
-def test_lists_of_several_types_stay_apart():
+def test_values_of_different_types_stay_different():
     """NumPy would make one string of 1 and "1", and one float of neighbouring large integers."""
     assert group_rows([1, "1", 1.5], 3).ids.tolist() == [1, "1", 1.5]
     large = [2**53, 2**53 + 1, 0.5]

@@ -311,7 +311,7 @@ def test_row_weights_equal_repeated_rows():
 
 
 @pytest.mark.parametrize("spread", [1e8, 1e14, 1e20])
-def test_weights_of_one_query_are_not_rounded_by_those_of_another(spread):
+def test_large_weights_of_one_query_do_not_round_those_of_another(spread):
     X, y, qid = data(9, queries=2)
     weights = np.random.default_rng(0).random(len(y)) * np.where(qid == 0, spread, 1.0)
     model = rc.RankSVM(tol=1e-10, standardize=False).fit(X, y, qid=qid, sample_weight=weights)
@@ -347,7 +347,7 @@ def test_weights_of_queries_multiply_their_losses():
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_listed_pairs_are_those_of_labels(loss):
+def test_listed_pairs_of_labels_give_the_same_result(loss):
     X, y, qid = data(11)
     listed = [(i, j) for i, j, _ in plain.pairs_of(y, qid)]
     params = {"loss": loss, "balance": None, "tol": 1e-8, "max_iter": 1000}
@@ -423,7 +423,7 @@ def test_a_callback_ends_the_fit_and_too_few_steps_warn(capsys):
         rc.RankSVM(1e12, balance=None, tol=1e-300).fit(X, y, qid=qid)
 
 
-def test_a_failed_fit_leaves_the_model_as_it_was():
+def test_failed_fit_does_not_change_the_model():
     X, y, qid = data(15)
     model = rc.RankSVM().fit(X, y, qid=qid)
     before = pickle.dumps(model)

@@ -65,7 +65,7 @@ def test_a_small_tolerance_is_reached_on_the_rows_themselves(drafts):
     assert drafts[0] is not None
 
 
-def test_inner_products_are_those_of_the_documents_for_any_number_of_threads(monkeypatch):
+def test_inner_products_do_not_depend_on_the_number_of_threads(monkeypatch):
     X, _, _ = wide()
     docs = np.random.default_rng(1).permutation(N)[:41]
     monkeypatch.setattr(_problems, "CHUNK_VALUES", 300 * docs.size)  # several chunks

@@ -141,7 +141,7 @@ def test_a_path_and_its_folds_report_progress(capsys):
     assert len(model.history_["objective"]) == model.n_iter_
 
 
-def test_an_interrupt_leaves_the_choice_as_it_was():
+def test_interrupt_does_not_change_the_chosen_model():
     model = rc.RankSVMCV(CS, cv=2).fit(X, Y, qid=QID)
     before = vars(model).copy()
 

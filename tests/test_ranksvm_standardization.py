@@ -93,7 +93,7 @@ def test_pairs_and_positions_are_learned_from_scaled_rows():
 
 
 @pytest.mark.parametrize("width", [5, 1100], ids=["steps", "draft"])
-def test_a_path_and_folds_equal_those_of_scaled_rows(width):
+def test_path_and_folds_equal_those_of_scaled_rows(width):
     X, y, qid = queries(40 if width == 5 else 8, width)
     Z, scale = scaled(X)
     given = {"Cs": [0.01, 1.0], "tol": 1e-10}

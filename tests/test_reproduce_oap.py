@@ -55,7 +55,7 @@ def test_labels_have_the_probabilities_of_the_noise():
     assert experiment.best_loss() == pytest.approx(0.153, abs=5e-4)
 
 
-def test_quadratic_features_are_those_of_the_kernel():
+def test_quadratic_features_equal_the_kernel():
     x1, x2 = 0.3, -2.0
     expected = [1, sqrt(2) * x1, sqrt(2) * x2, x1**2, sqrt(2) * x1 * x2, x2**2]
     np.testing.assert_allclose(quadratic_features([[x1, x2]]), [expected], rtol=1e-14)

@@ -44,7 +44,7 @@ def test_file_read_after_a_stream_must_not_change(queries, tmp_path):
         opened()
 
 
-def test_arrays_of_a_cache_are_plain(queries, tmp_path):
+def test_cache_consists_of_plain_array_files(queries, tmp_path):
     open_rows(queries, cache=tmp_path / "rows", dtype=np.float32)
     data = load_letor(queries, dtype=np.float32)
     read = {name: np.load(tmp_path / "rows" / f"{name}.npy") for name in row_cache.PARTS}
@@ -117,7 +117,7 @@ def test_file_replaced_by_rename_is_read_to_its_end(queries, small, tmp_path):
         assert (found[0] != one[0]).nnz == 0
 
 
-def test_columns_are_checked_as_those_of_any_rows(queries, tmp_path):
+def test_columns_are_checked_as_for_rows_in_memory(queries, tmp_path):
     cache = tmp_path / "rows"
     open_rows(queries, cache=cache)
     columns = np.load(cache / "columns.npy")

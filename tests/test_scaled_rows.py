@@ -121,7 +121,7 @@ def test_scan_covers_the_scaled_rows(name, path):
 
 
 @pytest.mark.parametrize("name", SCALERS)
-def test_learners_of_all_rows_equal_those_of_memory(name, tmp_path):
+def test_learners_of_all_rows_equal_fits_in_memory(name, tmp_path):
     X, y, qid = rc.datasets.make_letor(20, 8, n_features=90, random_state=0)
     dump_letor(X, y, tmp_path / "queries.txt", qid=qid)
     data = load_letor(tmp_path / "queries.txt")

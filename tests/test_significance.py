@@ -89,7 +89,7 @@ def test_holm_corrections_equal_those_by_hand():
     assert holm([0.5]) == [0.5]
 
 
-def test_contrasts_equal_evaluate():
+def test_contrasts_equal_results_of_evaluate():
     found = compare(SYSTEMS, Y, qid=QID, metrics=["map", "ndcg@5"])
     assert [(c.measure, c.a, c.b) for c in found] == [
         (measure, a, b)
@@ -261,7 +261,7 @@ def test_probabilities_are_compared_over_rows(metric, score):
     assert [found.mean_a, found.mean_b] == pytest.approx(means, abs=1e-12)
 
 
-def test_rank_loss_of_probabilities_is_that_of_the_median():
+def test_rank_loss_of_probabilities_uses_the_median():
     tables = {name: RNG.dirichlet(np.ones(5), 12) for name in ("a", "b")}
     found = compare(tables, STARS, labels=np.arange(1, 6))
     medians = [1 + (table.cumsum(axis=1) < 0.5).sum(axis=1) for table in tables.values()]

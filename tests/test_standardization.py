@@ -103,7 +103,7 @@ def test_parts_combine_and_are_removed():
 
 
 @pytest.mark.parametrize("centered", [True, False])
-def test_units_are_those_of_a_standard_scaler(centered):
+def test_units_equal_those_of_a_standard_scaler(centered):
     X = table()
     X[:, 1] = 7  # constant
     X[:, 3] = 0
@@ -157,7 +157,7 @@ def test_standardized_rows_have_the_same_bits_in_any_container():
     )
 
 
-def test_mean_square_is_that_of_standardized_rows():
+def test_mean_square_equals_that_of_standardized_rows():
     X = table()
     X[:, 0] = X[:, 0] != 0  # left alone
     X[:, 1] = 3

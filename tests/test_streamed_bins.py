@@ -211,7 +211,7 @@ def test_trees_from_a_cache_equal_those_of_rows_in_memory(model, files, monkeypa
     assert np.array_equal(found.predict(data.X), expected.predict(data.X))
 
 
-def test_a_fit_that_stops_early_goes_back_to_its_best_round_from_a_cache(files):
+def test_early_stopping_from_a_cache_restores_the_best_round(files):
     rows = open_rows(files / "queries.txt", cache=files / "cache")
     data = load_letor(files / "queries.txt")
     model = rc.OrdinalBoost(40, learning_rate=0.9, early_stopping_rounds=2, loss="kappa")

@@ -446,7 +446,7 @@ def test_malformed_rows_and_ranks_are_rejected(task, X, y, message):
         StructuredPerceptron(task).fit(X, y)
 
 
-def test_ordinal_rows_may_be_unsorted_and_stay_as_they_are():
+def test_unsorted_ordinal_rows_are_accepted_and_not_changed():
     parts = np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])
     X = sp.csr_array(parts, shape=(1, 3))
     model = StructuredPerceptron(CuSumTask(2, fit_intercept=False)).fit(X, [1])

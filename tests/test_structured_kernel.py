@@ -375,7 +375,7 @@ def test_a_kernel_may_be_a_function():
         assert own.predict(X) == named.predict(X)
 
 
-def test_gamma_is_that_of_the_parts():
+def test_gamma_depends_on_the_parts():
     X, Y = sentences(60)
     model = KernelStructuredPerceptron(Tagging(3)).fit(X, Y)
     assert_allclose(model.gamma_, 1 / (3 * np.concatenate(X).var()), rtol=1e-12)

@@ -288,7 +288,7 @@ def test_frames_have_all_columns_and_are_read_back():
     ),
 )
 @settings(max_examples=examples(300), deadline=None)
-def test_first_of_equal_rows_is_that_of_a_loop(pairs):
+def test_first_equal_row_equals_that_of_a_loop(pairs):
     from rankcore.datasets.ids import first_rows
 
     codes = np.array([code for code, _ in pairs], np.int64)

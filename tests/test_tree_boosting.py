@@ -221,7 +221,7 @@ void scores(const rc_trees *model, const rc_rows *X, double *out)
 """
 
 
-def test_c_scores_are_those_of_predict(tmp_path):
+def test_c_scores_equal_those_of_predict(tmp_path):
     import subprocess
 
     X, y, qid = ranking_data()

@@ -162,7 +162,7 @@ def test_unseen_categories_are_missing(kind):
             np.testing.assert_array_equal(numbers.predict(rows), expected)
 
 
-def test_missing_values_that_a_leaf_has_not_seen_go_to_the_heavier_child():
+def test_unseen_missing_values_go_to_the_heavier_child():
     X = np.array([[0.0], [0], [1], [2], [2], [3]])
     y = [1, 1, 0, 0, 0, 1]
     model = rc.RankBoost(1, weak="tree", min_samples_leaf=1, categorical_features=[0]).fit(
@@ -264,7 +264,7 @@ class Trees(ctypes.Structure):
 
 
 @pytest.mark.parametrize("scale", [1, 50], ids=["a word", "many words"])
-def test_c_scores_are_those_of_predict(tmp_path, scale):
+def test_c_scores_equal_those_of_predict(tmp_path, scale):
     X, y, qid = problem()
     X[:, 1] *= scale
     (tmp_path / "trees.c").write_text(C_SOURCE)
@@ -474,7 +474,7 @@ BOTH = [rc.RankBoost, rc.BipartiteRankBoost]
 
 
 @pytest.mark.parametrize("learner", BOTH, ids=lambda one: one.__name__)
-def test_interruption_leaves_the_model_as_it_was(learner):
+def test_interruption_does_not_change_the_model(learner):
     X, y, qid = problem()
     data = frame(X, "pandas")
     model = learner(5, **TREES).fit(data, y, qid=qid)

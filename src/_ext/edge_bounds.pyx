@@ -104,7 +104,17 @@ def bound_edges(
     const double[:, ::1] removed not None,
     double[::1] out not None,  # out, (n,)
 ):
-    """Write upper bounds of the |edge| of columns."""
+    """Write upper bounds of the |edge| of columns.
+
+    The edge of a stump is W - L, the weights of the winning and of the losing label where it
+    fires. Since the column was evaluated, W - L <= edge and W <= mass; now W is at most win_max * W
+    and L at least lose_min * L, so that the edge is at most
+
+        win_max * W - lose_min * L = lose_min * (W - L) + (win_max - lose_min) * W
+
+    if win_max > lose_min, and at most win_max * (W - L) otherwise; likewise for L - W. The changes
+    of single rows come on top.
+    """
     cdef int64_t i, f, d = edges.shape[0]
     cdef double win, lose, rises, falls, win_max, win_min, lose_max, lose_min
     cdef double more_win, more_lose, less_win, less_lose, edge, up, down

@@ -227,7 +227,7 @@ cdef class LogisticModel(OnlineModel):
                 f"mean of their squared lengths plus 1; got {rows} and {mean}"
             )
         if not are_counts(self["ranks"]) or self["ranks"].sum() != self.t:
-            raise ValueError(f"the rows of the ranks must be {self.t} together, none below 0")
+            raise ValueError(f"ranks must have >= 0 rows each, and {self.t} in all")
         low, high = self["extremes"]
         if not low <= 0 <= high:
             raise ValueError(

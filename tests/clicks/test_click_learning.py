@@ -71,7 +71,7 @@ def test_pair_weights_follow_the_impressions(trust, tau):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_other_rows_and_their_order_change_no_weight():
+def test_other_rows_do_not_change_pair_weights():
     _, _, _, log = problem(300)
     whole = click_pairs(log, QID, DOCID, THETA)
     rows = np.random.default_rng(0).permutation(QID.size)[:150]
@@ -83,7 +83,7 @@ def test_other_rows_and_their_order_change_no_weight():
 
 
 @pytest.mark.parametrize("trust", [None, np.full(10, 0.2)])
-def test_weights_tend_to_differences_of_relevance(trust):
+def test_pair_weights_converge_to_differences_of_relevance(trust):
     """With many sessions, wherever documents were shown."""
     _, _, attraction, log = problem(200_000, trust)
     alpha, offset = THETA, np.zeros(10)
@@ -355,7 +355,7 @@ def test_grades_agree_with_known_relevance(model, user):
     assert len(qrels) == judgments.grade.size == np.count_nonzero(shown)
 
 
-def test_confidence_is_the_posterior_of_the_bin():
+def test_confidence_is_the_posterior_probability_of_the_grade():
     log = ClickLog(["q"] * 6, [*"ababab"], [1, 2] * 3, [1, 0, 1, 0, 1, 1])
     found = to_judgments(ClickRates(smoothing=0).fit(log), thresholds=[0.2, 0.5])
     assert found.relevance.tolist() == [1.0, 1 / 3]
@@ -429,7 +429,7 @@ def test_rows_of_a_session_differ_by_relevance_in_expectation():
     assert expected - expected.T == pytest.approx(net, abs=1e-12)
 
 
-def test_rows_without_trust_have_the_pairs_of_no_trust():
+def test_rows_without_trust_equal_zero_trust():
     *_, log = problem(200)
     data = RankingData(np.zeros((len(log), 1)), log.clicked, log.session)
     one, other = (

@@ -211,7 +211,7 @@ def test_bayesian_model_recovers_its_parameters():
     assert np.abs(fixed.attraction_ - model.attraction_).max() < 0.02
 
 
-def test_likelihood_is_at_its_maximum():
+def test_fitted_parameters_maximise_the_likelihood():
     log = simulated(User("bayesian", continuation=0.8), 3000)
     model = DynamicBayesianModel(smoothing=0, tol=1e-9, max_iter=5000).fit(log)
     best = model.log_likelihood(log)

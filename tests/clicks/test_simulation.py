@@ -54,7 +54,7 @@ def probability(user, clicks):
         User("bayesian", continuation=0.7),
     ],
 )
-def test_patterns_of_clicks_are_as_frequent_as_their_probability(user):
+def test_click_patterns_occur_with_their_probability(user):
     log = sessions()
     found = simulate_clicks(
         log,

@@ -190,7 +190,7 @@ def expected_score(model, rows, truth):
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
-def test_unknown_labels_are_scored(loss):
+def test_scoring_accepts_unknown_labels(loss):
     rows, ranks, folds = folds_without_a_rank()
     for model in (rc.OrdinalBoost(5, loss=loss), rc.CalibratedOrdinal(rc.PRank(random_state=0))):
         model.set_params(loss=loss)

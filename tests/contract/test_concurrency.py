@@ -80,7 +80,7 @@ def in_threads(*jobs):
 
 
 @pytest.mark.parametrize("model", LEARNERS, ids=name_of)
-def test_learning_threads_take_turns(model, tmp_path):
+def test_learning_threads_exclude_each_other(model, tmp_path):
     from sklearn.base import clone
 
     shared, alone = clone(model), clone(model)
@@ -181,7 +181,7 @@ def test_saved_file_has_one_state_while_a_model_learns(tmp_path):
 
 
 @pytest.mark.parametrize("model", PAIRWISE, ids=name_of)
-def test_saving_and_learning_do_not_wait_for_each_other(model, tmp_path):
+def test_saving_and_learning_do_not_deadlock(model, tmp_path):
     """A file holds the committee, which is read by another method of the same model."""
     from sklearn.base import clone
 

@@ -70,7 +70,7 @@ def data(k, n=200, seed=0):
     return X, np.digitize(X @ [2, -1, 1] + 0.3 * rng.normal(size=n), cuts)
 
 
-def test_prank_is_the_cumulative_sums_of_projection_minus_threshold():
+def test_prank_scores_are_cumulative_sums_of_projection_minus_threshold():
     X, y = data(4)
     for model in [rc.PRank(random_state=0).fit(X, y), rc.OAPBPM(9, random_state=0).fit(X, y)]:
         scores = cumulated((X @ model.coef_)[:, None] - model.thresholds_)

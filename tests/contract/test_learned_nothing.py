@@ -88,7 +88,7 @@ def test_a_continued_fit_without_new_rounds_warns(learner):
     [one for one in BOOSTERS if one.max_leaf_nodes != 2 or one.weak == "tree"],
     ids=name_of,
 )
-def test_trees_split_few_rows_and_warn_if_none_may_be_split(learner):
+def test_trees_warn_if_no_leaf_may_be_split(learner):
     X = np.random.default_rng(0).normal(size=(12, 3))
     y = np.digitize(X[:, 0], [-0.3, 0.3])
     assert fit(learner, X, y).n_iter_ > 0
@@ -98,7 +98,7 @@ def test_trees_split_few_rows_and_warn_if_none_may_be_split(learner):
         large.fit(X, y, **given)
 
 
-def test_automatic_leaves_are_those_of_large_data():
+def test_automatic_leaf_sizes_equal_those_of_large_data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=300)

@@ -64,7 +64,7 @@ def uses_last_parameters(learner):
 
 
 @walk([one for one in ONLINE if uses_last_parameters(one)])
-def test_update_loss_curve_is_that_of_the_last_parameters(learner):
+def test_update_loss_curve_measures_the_last_parameters(learner):
     """Of rows as they are: standardised ones change their units with each row."""
     X, y = ordinal_data(100)
     known = learner.get_params()

@@ -111,7 +111,7 @@ def test_error_for_words_without_an_order_quotes_the_parameter():
         rc.PRank().fit(X, many)
 
 
-def test_orders_that_contradict_are_rejected():
+def test_contradictory_orders_are_rejected():
     made = rc.PRank(classes=WORDS)
     turned = pd.Series(pd.Categorical(Y, WORDS[::-1], ordered=True))
     for call in (made.fit, made.partial_fit):
@@ -156,7 +156,7 @@ def test_the_order_of_a_categorical_is_taken_with_a_warning(kind):
             clone(model).fit(X, rising)
 
 
-def test_held_out_probabilities_of_words_are_those_of_ranks():
+def test_held_out_probabilities_of_words_equal_those_of_ranks():
     model = rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=3)
     predict = rc.model_selection.cross_val_predict
     numbers = predict(model, X, RANKS, cv=3, method="predict_proba")
@@ -168,7 +168,7 @@ def test_held_out_probabilities_of_words_are_those_of_ranks():
     assert (found == words).all()
 
 
-def test_held_out_predictions_of_integers_are_those_of_scikit_learn():
+def test_held_out_predictions_of_integers_equal_scikit_learn():
     from sklearn.model_selection import ShuffleSplit, cross_val_predict
 
     model = rc.PRank(random_state=0)

@@ -193,7 +193,7 @@ def test_time_limits_end_fits():
     assert model.n_iter_ == 1
 
 
-def test_a_callback_that_fails_leaves_the_model_as_it_was():
+def test_failing_callback_does_not_change_the_model():
     model = rc.PRank(random_state=0).fit(X, Y)
     before = model.coef_
 

@@ -122,7 +122,7 @@ def test_edited_vote_counts_are_rejected(tmp_path):
         np.array([b"bad", b"", b"good"], dtype="S9"),
     ],
 )
-def test_labels_come_back_as_they_were(tmp_path, classes):
+def test_labels_are_restored_unchanged(tmp_path, classes):
     model = rc.PRank.published().fit(np.eye(3), classes, classes=classes)
     rc.save(model, tmp_path / "m")
     same(model, rc.load(tmp_path / "m"))
@@ -455,7 +455,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
-def test_permissions_are_those_of_a_new_file(tmp_path):
+def test_saved_files_have_the_permissions_of_a_new_file(tmp_path):
     model, _, _ = fitted()
     rc.save(model, tmp_path / "m")
     (tmp_path / "other").write_bytes(b"")

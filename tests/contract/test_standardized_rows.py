@@ -70,7 +70,7 @@ def test_learners_are_linear_ones_with_the_parameter():
 
 
 @walk(LINEAR)
-def test_fit_equals_one_to_rows_of_a_standard_scaler(learner):
+def test_fit_equals_a_fit_after_a_standard_scaler(learner):
     X, y = table()
     scaler = StandardScaler().fit(X)
     model = fitted(learner, X, y)
@@ -82,7 +82,7 @@ def test_fit_equals_one_to_rows_of_a_standard_scaler(learner):
 
 
 @walk(LINEAR)
-def test_weighted_fit_equals_one_to_rows_of_a_weighted_scaler(learner):
+def test_weighted_fit_equals_a_fit_after_a_weighted_scaler(learner):
     X, y = table()
     weights = np.random.default_rng(0).integers(0, 3, size=len(y))
     scaler = StandardScaler().fit(X, sample_weight=weights)
@@ -349,5 +349,5 @@ def test_thresholds_ascend_over_a_million_rows_of_drifting_scale(learner):
     assert model.t_ == 1_000_000
 
 
-def test_names_of_walked_learners_are_unique():
+def test_test_ids_of_learners_are_unique():
     assert len({name_of(one) for one in LINEAR}) == len(LINEAR)

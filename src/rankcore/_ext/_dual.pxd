@@ -35,6 +35,7 @@ cdef extern from "_draws.h" nogil:
     ) noexcept
 
 
+# Policies of the budget: which vector is removed, or how its coefficients are kept small.
 cdef enum:
     OLDEST
     RANDOM
@@ -64,8 +65,8 @@ cdef struct Dual:
     double *norms
     double *diagonal  # kernel value of each vector with itself
     const rc_units *units  # of rows, or NULL to take them as they are
-    int64_t *support  # number of the example
-    int64_t *born  # how many had joined before
+    int64_t *support  # number of the example that each vector was
+    int64_t *born  # number of vectors that had joined before it
     int64_t capacity
     # Lists: output j at j * list_capacity.
     int32_t *slots
@@ -97,8 +98,8 @@ cdef struct Dual:
     # of joining vectors only.
     double *sums  # four lines for each tile of rows and output, see rc_block_sums; or NULL
     int64_t *summed  # number of summed entries of each output; then scratch of two numbers for each
-    double *room  # what rc_block_sums needs
-    uint8_t *wanted  # room for one for each tile and output
+    double *room  # scratch of rc_block_sums
+    uint8_t *wanted  # scratch: a flag for each tile and output
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
     const double *kept  # kernel values of all rows with one another, or NULL

@@ -21,6 +21,7 @@ cdef struct Sums:
 
 
 cdef inline void _move(Sums *node, double score, bint squares) noexcept nogil:
+    """Change the sums of a node to those for a lower score, by (g + by)^2 = g^2 + 2 g by + by^2."""
     cdef double by = node.at - score
     if squares:
         node.second += by * (2.0 * node.first + node.count * by)

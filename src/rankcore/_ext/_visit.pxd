@@ -78,7 +78,7 @@ cdef struct Order:
     int64_t left  # pairs not yet in a batch
     int64_t i, j  # in lexicographic order
     int64_t listed  # in the list
-    int32_t *names  # documents in the order of the walk
+    int32_t *names  # documents by descending label, shuffled within labels, see _walk.h
     rc_level *levels
     int64_t n_levels
     uint32_t *pairs  # by number, see rc_walk_list
@@ -97,7 +97,7 @@ cdef struct Gram:
     rc_gram_visit visit
     double *panels
     double *making  # a matrix that is not yet complete, or NULL
-    int64_t made  # steps towards it
+    int64_t made  # steps of its computation that are done
 
 
 cdef struct Visit:
@@ -106,7 +106,7 @@ cdef struct Visit:
     const double *scale  # (n_features,): factors of features, or NULL; weights are without them
     double *squared_scale  # (n_features,)
     double *scratch  # (n_features,)
-    double *scores  # padded, as all that are indexed by document
+    double *scores  # padded, as are all arrays by document
     double *alpha  # steps of each document in this visit
     double *beta  # the same times the successes before each
     double *padded_labels

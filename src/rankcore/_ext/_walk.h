@@ -1,4 +1,10 @@
-/* Random order of the pairs of a query, without storing them. Private. */
+/* Random order of the pairs of a query, without storing them. Private.
+ *
+ * Documents are numbered by descending label. A winner is paired with all documents of lower
+ * label, which are the last ones: with labels 2, 1, 1, 0 document 0 has the losers 1, 2, 3 and
+ * documents 1 and 2 have the loser 3. Pairs are numbered winner by winner: (0, 1), (0, 2), (0, 3),
+ * (1, 3), (2, 3) are the pairs 0 to 4. Winners of one label have equally many losers, so that the
+ * pair of a number follows by one division. A walk visits all numbers in equal steps modulo n. */
 #ifndef RANKCORE_WALK_H
 #define RANKCORE_WALK_H
 
@@ -71,7 +77,8 @@ RC_CLONES_ static void rc_walk_numbers(rc_walk *walk, double *numbers)
     memcpy(walk->next, k, sizeof k);
 }
 
-/* Lists the pairs of n documents by number, each as 65536 * winner + loser with their names. */
+/* Lists the pairs of n documents by number, each as 65536 * winner + loser. `names` has the index
+ * of each document in the query, as those of one label are shuffled before they are numbered. */
 RC_CLONES_ static void rc_walk_list(const rc_level *levels, int64_t n_levels, int64_t n,
                                     const int32_t *names, uint32_t *pairs)
 {

@@ -258,7 +258,8 @@ static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t 
         return rc_model_fail_(model, RC_MODEL_DAMAGED,
                               "the version or the number of features is impossible");
     if (!rc_model_read_names_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the names or labels do not match the model");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED,
+                              "the names or labels do not match the model");
     if (!rc_model_read_form_(model, &file))
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "the scoring is damaged");
     if (!rc_model_read_calibration_(model, &file))
