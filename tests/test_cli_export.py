@@ -62,7 +62,8 @@ def test_unexportable_models_raise_a_one_line_error(files, tmp_path):
     short.write_text("a\n")
     command = ["export", model, out, "--format", "sql", "--names", short]
     assert "feature_names has 1 names; the model takes 5" in fail(*command)
-    assert "path must end in .c" in fail("export", model, out)
+    assert "path must end in .c" in fail("export", model, out, "--format", "c")
+    assert "path has no ending of one format, .c, .onnx, .sql; got" in fail("export", model, out)
     assert "has the options none; got 'name'" in fail(*command[:5], "--name", "x")
     assert not out.exists()
 

@@ -367,3 +367,22 @@ def test_tables_too_wide_for_sqlite_cannot_be_checked(tmp_path):
     with pytest.raises(RuntimeError, match="at most 2000 features; the model takes 2001"):
         rc.export(model, tmp_path / "m", "sql", feature_names=names, check=np.eye(4, 2001))
     rc.export(model, tmp_path / "m", "sql", feature_names=names)
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"), [("m.c", "/*"), ("M.SQL", '"title" * '), ("m.sql", '"title" * ')]
+)
+def test_format_is_that_of_the_ending(tmp_path, name, beginning):
+    model = rc.PRank(random_state=0).fit(X, Y)
+    names = {} if name.endswith(".c") else {"feature_names": FIVE}
+    rc.export(model, tmp_path / name, **names)
+    assert (tmp_path / name).read_text().lstrip().startswith(beginning)
+
+
+def test_format_must_be_named_if_the_ending_has_several(tmp_path):
+    model = rc.PRank(random_state=0).fit(X, Y)
+    for name in ("m.json", "m"):
+        with pytest.raises(
+            ValueError, match=r"got .*m.*: name the format, one of c, onnx, xgboost"
+        ):
+            rc.export(model, tmp_path / name)

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -69,7 +70,7 @@ class Table:
 
     def __init__(self, path: str, layout: Layout) -> None:
         self.path = path
-        file = _open(path)
+        self._file = file = _open(path)
         names = file.names
         label, qid, columns = layout.named
         named = [column for column in (label, qid) if column is not None] + (columns or [])
@@ -124,19 +125,24 @@ class Table:
 
     def _labels(self, frame: Any, name: str) -> Any:
         column = frame[name]
-        missing = int(column.isna().sum())
-        if missing:
-            raise ValueError(f"{self.path}: {missing} labels are missing in column {name!r}")
+        self._check_present_in_all(column, "labels")
         if column.dtype.kind not in "biuf":
             self._check_decimal_comma(column)
             return _texts(column).astype(str)
         return column.to_numpy(dtype=np.float64)
 
+    def _check_present_in_all(self, column: Any, what: str) -> None:
+        """Raise ValueError if a row has no label or id."""
+        missing = column.isna().to_numpy()
+        if missing.any():
+            raise ValueError(
+                f"{self.path}: {missing.sum()} {what} are missing in column {column.name!r}, the "
+                f"first {self._file.place(int(missing.argmax()))}"
+            )
+
     def _ids(self, frame: Any, name: str) -> Any:
         column = frame[name]
-        missing = int(column.isna().sum())
-        if missing:
-            raise ValueError(f"{self.path}: {missing} ids are missing in column {name!r}")
+        self._check_present_in_all(column, "ids")
         return _texts(column).astype(str)
 
     def _features(
@@ -159,21 +165,25 @@ class Table:
                 continue
             if table.kind(j) != "category":
                 self._check_decimal_comma(frame[name])
+                column = frame[name].reset_index(drop=True)
+                words = column[pandas.to_numeric(column, errors="coerce").isna() & column.notna()]
+                row = (words if len(words) else column.dropna()).index[0]
                 raise ValueError(
                     f"{self.path}: features must be numbers, and column {name!r} holds "
-                    f"{frame[name].dropna().iloc[0]!r}: name it with --categorical, or name the "
-                    "columns of features with --columns"
+                    f"{column[row]!r} {self._file.place(row)}: correct it, name the column with "
+                    "--categorical, or name the columns of features with --columns"
                 )
         numbers = [name for j, name in enumerate(table.names) if table.kind(j) == "number"]
         return frame.astype(dict.fromkeys(numbers, np.float64))
 
     def _check_decimal_comma(self, column: Any) -> None:
         """Raise ValueError if a text of a column is a number with a comma."""
-        for value in column.dropna():
+        for row, value in enumerate(column):
             if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
                 raise ValueError(
-                    f"{self.path}: column {column.name!r} holds {value!r}, a number with a decimal "
-                    f"comma: write it with a point, as {value.replace(',', '.')}"
+                    f"{self.path}: column {column.name!r} holds {value!r} {self._file.place(row)}, "
+                    f"a number with a decimal comma: write it with a point, as "
+                    f"{value.replace(',', '.')}"
                 )
 
 
@@ -254,14 +264,23 @@ class _Csv:
 
     def _check_cells(self) -> None:
         """Raise ValueError for the first row with more or fewer cells than the header."""
+        for line, cells in self._lines():
+            if len(cells) != len(self.names):
+                raise ValueError(
+                    f"line {line} has {len(cells)} cells, and the header has {len(self.names)}"
+                )
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the last line and the cells of the header and of each row."""
         lines = self._pandas(sep="\0", quoting=csv.QUOTE_NONE, dtype=str, skip_blank_lines=False)
         rows = csv.reader((f"{line}\n" for line in lines.iloc[:, 0]), delimiter=self._sep)
         for cells in rows:
-            if cells and len(cells) != len(self.names):
-                raise ValueError(
-                    f"line {rows.line_num} has {len(cells)} cells, and the header has "
-                    f"{len(self.names)}"
-                )
+            if len(cells) > 1 or (cells and cells[0].strip()):
+                yield rows.line_num, cells
+
+    def place(self, row: int) -> str:
+        """Return where a row is, for an error."""
+        return f"in line {next(islice(self._lines(), row + 1, None))[0]}"
 
     def _pandas(self, **options: Any) -> Any:
         import pandas
@@ -287,6 +306,10 @@ class _Parquet:
     def read(self, text: Sequence[str], label: str) -> Any:
         """Return the rows; types are those of the file."""
         return self._frame
+
+    def place(self, row: int) -> str:
+        """Return where a row is, for an error."""
+        return f"in row {row}"
 
 
 def _open(path: str) -> _Csv | _Parquet:

@@ -35,6 +35,8 @@ WRITERS = {
     "vespa": ("expressions", "export_vespa"),
 }
 FORMATS = tuple(WRITERS)
+# Endings of files that belong to one format.
+ENDINGS = {".c": "c", ".onnx": "onnx", ".sql": "sql"}
 # Formats for calibrated learners; the others have one score per row.
 WITH_PROBABILITIES = ("c", "onnx")
 # What formats without missing values read instead.
@@ -53,7 +55,7 @@ _REFUSED = {
 def export(
     model: BaseEstimator,
     path: str | os.PathLike[str],
-    format: str,
+    format: str | None = None,
     *,
     feature_names: Sequence[str] | None = None,
     check: RowsLike | None = None,
@@ -73,7 +75,8 @@ def export(
     path : str or path-like
         Output file; for "c", the header is written to the same folder.
     format : {"c", "onnx", "xgboost", "xgboost_dump", "elasticsearch", "opensearch", "solr", \
-"ranklib", "sql", "vespa"}
+"ranklib", "sql", "vespa"}, optional
+        By default that of the ending of ``path``: ".c", ".onnx" or ".sql".
     feature_names : sequence of str, shape (n_features,), optional
         By default those of the data frame that the model was fitted to. Required by search engines
         and databases.
@@ -114,6 +117,7 @@ def export(
      + "age" * (...)
     <BLANKLINE>
     """
+    format = format_of(path) if format is None else format
     if format not in WRITERS:
         why = f": {_REFUSED[format]}" if format in _REFUSED else ""
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}{why}")
@@ -158,6 +162,17 @@ def export(
             why = f"the check requires {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
     return check_result
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the format of the ending of a path; raise ValueError if it has none."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(
+            f"path has no ending of one format, {', '.join(ENDINGS)}; got {os.fspath(path)!r}: "
+            f"name the format, one of {', '.join(FORMATS)}"
+        )
+    return ENDINGS[ending]
 
 
 def _warn_of_missing(described: Described, format: str) -> None:

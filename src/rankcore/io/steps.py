@@ -16,10 +16,20 @@ from rankcore._core.preprocessing import split_pipeline
 
 # Name of the array with the bytes of the archive.
 SKOPS = "skops"
-# Types that are loaded besides those that skops trusts: the dtype that imputers and encoders keep.
-# No class of rankcore is among them, because kernels rely on the state of a learner, which only
-# `load` checks; and no function.
-TRUSTED = ("numpy.dtype",)
+# Types that are loaded besides those that skops trusts: the dtype that imputers and encoders keep,
+# and the selection of columns by name or dtype, with the dtypes that it selects. No class of
+# rankcore is among them, because kernels rely on the state of a learner, which only `load` checks;
+# and no function.
+TRUSTED = (
+    "numpy.dtype",
+    "sklearn.compose._column_transformer.make_column_selector",
+    "builtins.object",
+    "numpy.bool_",
+    "numpy.floating",
+    "numpy.integer",
+    "numpy.number",
+    "numpy.object_",
+)
 
 Trusted = Sequence[str | type]
 

@@ -23,7 +23,8 @@ MOST, MOST_VALUES = 100_000, 50_000_000
 
 
 def _header(path: Path, given: dict[str, Any]) -> list[Path]:
-    return [path.with_suffix(".h")] if given["format"] == "c" else []
+    written = given["format"] == "c" or (given["format"] is None and path.suffix == ".c")
+    return [path.with_suffix(".h")] if written else []
 
 
 def export(
@@ -44,14 +45,14 @@ def export(
         ),
     ] = None,
     format: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--format",
             "-f",
             help="c, onnx, xgboost, xgboost_dump, elasticsearch, opensearch, solr, ranklib, sql or "
-            "vespa.",
+            "vespa; by default that of the ending of OUTPUT: .c, .onnx or .sql.",
         ),
-    ] = "c",
+    ] = None,
     names: NamesOption = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the model in the other program; prefix in C.")
@@ -65,7 +66,9 @@ def export(
     from rankcore.cli.rows import read, some_rows
     from rankcore.exporters.checking import CHECKED, missing_engine
     from rankcore.exporters.described import describe
+    from rankcore.exporters.exporting import format_of
 
+    format = format_of(output) if format is None else format
     loaded = rankcore.load(model)
     X = None
     missing = missing_engine(format)
