@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -308,11 +307,6 @@ READERS = {
         GridSearchCV(rc.PRank(random_state=0), {"max_iter": [1, 2]}, cv=3)
         .fit(rows(), of(Y))
         .predict(rows())
-    ),
-    "a model of preferences": lambda rows, of: (
-        rc.PairwisePreference(LogisticRegression())
-        .fit(rows(), of(Y), qid=of(QID))
-        .predict(rows(), qid=of(QID))
     ),
     "plotting.plot_scores_by_rank": lambda rows, of: drawn(
         rc.plotting.plot_scores_by_rank(rc.PRank(random_state=0).fit(rows(), of(Y)), rows(), of(Y))

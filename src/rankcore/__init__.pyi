@@ -39,7 +39,6 @@ from rankcore.ordinal.prank import PRank as PRank
 from rankcore.ordinal.rule import PythonRule as PythonRule
 from rankcore.ordinal.rule import PythonScoreRule as PythonScoreRule
 from rankcore.ordinal.voted import VotedPRank as VotedPRank
-from rankcore.preference import PairwisePreference as PairwisePreference
 from rankcore.preference import PreferenceRanker as PreferenceRanker
 from rankcore.preference import quicksort_rank as quicksort_rank
 from rankcore.preference import sort_by_degree as sort_by_degree

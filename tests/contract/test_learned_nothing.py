@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
 import rankcore as rc
 from declared import (
@@ -23,7 +22,6 @@ from declared import (
 from rankcore._core.equal_rows import EqualRows
 from rankcore._core.inputs import as_rows
 from rankcore.datasets import dump_letor, open_rows
-from rankcore.preference import PairwisePreference
 from rankcore.structured import StructuredPerceptron, Task
 
 BOOSTERS = [
@@ -200,15 +198,6 @@ def test_a_fit_without_queries_warns(learner):
         clone(learner).fit(X, y, **given)
     if hasattr(learner, "partial_fit"):
         clone(learner).partial_fit(X, y)  # a call has one query
-
-
-@pytest.mark.parametrize("estimator", [LogisticRegression(), rc.RankSVM()], ids=["classes", "rank"])
-def test_a_preference_without_queries_warns(estimator):
-    X, y = np.random.default_rng(0).normal(size=(6, 2)), [0, 1, 0, 1, 1, 0]
-    with pytest.warns(UserWarning, match="fit found no qid"):
-        PairwisePreference(estimator).fit(X, y)
-    for declared in ({"qid": np.zeros(6)}, {"group": [6]}):
-        PairwisePreference(estimator).fit(X, y, **declared)
 
 
 def seeded(learner):

@@ -4,10 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import declared
-import rankcore as rc
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -48,8 +46,6 @@ LEARNERS = {
 
 def learned(name, X):
     kind = LEARNERS[name]
-    if kind is rc.PairwisePreference:
-        return kind(LogisticRegression()).fit(X, Y, qid=QID)
     return kind().fit(X, **declared.data_for(kind, Y, QID))
 
 
@@ -75,8 +71,7 @@ def test_learners_reject_other_objects_with_a_remedy(name, given, fitted):
                 getattr(model, method)(make(), **more)
 
 
-# A prediction of pairs is not one of a row.
-@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - {"PairwisePreference"}))
+@pytest.mark.parametrize("name", LEARNERS)
 def test_one_row_frames_recommended_by_errors_are_accepted(name, fitted):
     expected = fitted[name].predict(FRAME)[:1]
     assert (fitted[name].predict(FRAME.iloc[[0]]) == expected).all()

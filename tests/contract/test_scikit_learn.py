@@ -5,15 +5,12 @@ labels (classes 0, 1, 2 or real numbers) are relevance.
 """
 
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import rankcore as rc
 from checks_in_turn import EQUIVALENCE, ORDER, checks_in_turn, name_of_case, run_check
 from declared import LEARNERS, ORDINAL, RANKERS
 from rankcore._core.declaration import declaration_of
-from rankcore.preference import PairwisePreference
 
 PAIRS = (
     "a weight lengthens the steps of a row's pairs; a repeated row makes more of them, in between "
@@ -112,15 +109,3 @@ def test_learners_of_queries_pass_in_their_declared_forms(estimator, check):
 )
 def test_precomputed_kernels_pass(estimator, check):
     run_check(estimator, check)
-
-
-@parametrize_with_checks(
-    [
-        PairwisePreference(LogisticRegression(C=0.1, max_iter=1000)),
-        PairwisePreference(DecisionTreeClassifier(random_state=0), features="concatenation"),
-        PairwisePreference(rc.PairwisePerceptron(random_state=0), random_state=0),
-    ],
-    expected_failed_checks=lambda estimator: DEGREES,
-)
-def test_preferences_pass(estimator, check):
-    check(estimator)

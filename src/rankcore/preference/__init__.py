@@ -8,7 +8,6 @@ from rankcore.preference.driver import RankingProgress
 from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, from_scores
 from rankcore.preference.games import Games, rate, read_games
 from rankcore.preference.journal import Journal
-from rankcore.preference.learned import PairwisePreference
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
 from rankcore.preference.planning import CallPlan, Plan, call_plan, plan
 from rankcore.preference.ranker import PreferenceRanker
@@ -34,7 +33,6 @@ __all__ = [
     "Journal",
     "Judges",
     "Order",
-    "PairwisePreference",
     "Plan",
     "PreferenceError",
     "PreferenceRanker",
