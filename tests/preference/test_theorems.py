@@ -11,7 +11,6 @@ from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference import (
     call_plan,
     order_loss,
-    preference_loss,
     preference_regret,
     quicksort_rank,
     ranking_regret,
@@ -87,7 +86,7 @@ def test_two_levels_expected_loss_of_quicksort_is_that_of_the_preference(n, degr
             assert expected(distribution, lambda o, y=labels: plain.order_loss(o, y)) == loss
             found = ranking_regret("quicksort", floats, labels)
             assert found.loss == pytest.approx(float(loss), abs=1e-15)
-            assert preference_loss(floats, labels) == pytest.approx(float(loss), abs=1e-15)
+            assert preference_regret(floats, labels).loss == pytest.approx(float(loss), abs=1e-15)
             assert found.value <= preference_regret(floats, labels).value + 1e-15
 
 
@@ -290,7 +289,7 @@ def test_weighted_losses(w, neighbours, reversed_):
         assert order_loss(order, y, w) == pytest.approx(loss, abs=5e-7)
         place = np.argsort(order)
         h = (place[:, None] < place).astype(float)
-        assert preference_loss(h, y, w) == pytest.approx(loss, abs=5e-7)
+        assert preference_regret(h, y, w=w).loss == pytest.approx(loss, abs=5e-7)
     table = weight_table(w, 8)  # the axioms of the theory hold
     assert (table == table.T).all()
     rows, columns = np.indices((8, 7))
@@ -319,7 +318,7 @@ def test_weighted_losses_by_the_definition(w):
             assert order_loss(order, labels, w) == pytest.approx(float(plain_loss), abs=1e-15)
         for h in (CYCLE4, HALVES):
             plain_loss = plain.preference_loss(h, labels, WEIGHTS[w])
-            found = preference_loss(np.array(h, dtype=float), labels, w)
+            found = preference_regret(np.array(h, dtype=float), labels, w=w).loss
             assert found == pytest.approx(float(plain_loss), abs=1e-15)
 
 
@@ -333,7 +332,7 @@ def test_weights_with_the_axioms_keep_the_equality_of_two_levels():
         for labels in ([1, 0, 0, 1], [0, 1, 0, 0]):
             for w in ("dcg", ("top_k", 1)):
                 loss = ranking_regret("quicksort", floats, labels, w=w).loss
-                assert loss == pytest.approx(preference_loss(floats, labels, w), abs=1e-15)
+                assert loss == pytest.approx(preference_regret(floats, labels, w=w).loss, abs=1e-15)
 
 
 def test_quicksort_of_many_is_near_its_expected_calls():

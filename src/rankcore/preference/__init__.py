@@ -15,7 +15,6 @@ from rankcore.preference.ratings import Ratings, Standing
 from rankcore.preference.regret import (
     Regret,
     order_loss,
-    preference_loss,
     preference_regret,
     ranking_regret,
 )
@@ -47,7 +46,6 @@ __all__ = [
     "from_scores",
     "order_loss",
     "plan",
-    "preference_loss",
     "preference_regret",
     "quicksort_rank",
     "ranking_regret",

@@ -68,47 +68,6 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
     return float(loss)
 
 
-def preference_loss(
-    preference: Indexed | ArrayLike, y: ArrayLike, w: PairWeights = "unit"
-) -> float:
-    """Compute the loss of a preference: the loss of an order, with degrees instead of 0 and 1.
-
-    Parameters
-    ----------
-    preference : Indexed, or matrix of shape (n, n)
-        Evaluated once per pair, with the earlier item first.
-    y : array-like of numbers, shape (n,)
-        True labels, higher is better; finite.
-    w : str, (str, int), table or callable
-        As in `order_loss`.
-
-    Returns
-    -------
-    float
-        The sum over pairs of w times the degree to which the worse item should precede the better
-        one, times 2 / (n (n - 1)).
-
-    Raises
-    ------
-    ValueError, TypeError
-        For other forms of preferences, labels that are not finite, or unknown weights.
-
-    Notes
-    -----
-    O(n^2) time and memory.
-
-    Examples
-    --------
-    >>> from rankcore.preference import preference_loss
-    >>> preference_loss([[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]], [0, 0, 1])
-    0.3333333333333333
-    """
-    labels = np.asarray(y, dtype=np.float64)
-    if labels.ndim != 1 or not np.isfinite(labels).all():
-        raise ValueError("y must be a list of finite numbers")
-    return 0.0 if labels.size < 2 else preference_regret(preference, labels, w=w).loss
-
-
 @dataclass(frozen=True)
 class Regret:
     """Loss of an order, or a preference, beyond the minimum.
