@@ -9,7 +9,6 @@ from benchmarks.measure import machine, medians, show, sized
 from rankcore.preference import (
     Indexed,
     PreferenceRanker,
-    from_scores,
     quicksort_rank,
     rate,
     sort_by_degree,
@@ -39,14 +38,16 @@ def sorting(repeat):
     rng = np.random.default_rng(0)
     scores, items = rng.random(N), np.arange(N)
     levels = np.floor(5 * scores)  # with many ties, which are drawn
+    hard = Indexed(lambda i, j: scores[i] > scores[j])
+    tied = Indexed(lambda i, j: (levels[i] > levels[j]) + 0.5 * (levels[i] == levels[j]))
     softly = Indexed(lambda i, j: 1 / (1 + np.exp(30 * (scores[j] - scores[i]))))
     seconds = medians(
         repeat,
         argsort=lambda: np.argsort(scores),
-        scores=lambda: quicksort_rank(items, from_scores(scores), random_state=0),
-        levels=lambda: quicksort_rank(items, from_scores(levels), random_state=0),
+        scores=lambda: quicksort_rank(items, hard, random_state=0),
+        levels=lambda: quicksort_rank(items, tied, random_state=0),
         softly=lambda: quicksort_rank(items, softly, random_state=0),
-        top=lambda: quicksort_rank(items, from_scores(scores), top_k=100, random_state=0),
+        top=lambda: quicksort_rank(items, hard, top_k=100, random_state=0),
     )
     unit = seconds["argsort"]
     rows = [(f"numpy.argsort of {N:,} scores", f"{1e3 * unit:.0f} ms", "")]

@@ -31,7 +31,6 @@ from rankcore.preference import (
     Order,
     PreferenceError,
     PreferenceRanker,
-    from_scores,
 )
 from rankcore.preference.retries import named_wait
 
@@ -71,7 +70,6 @@ FORMS = {
     "batch": Batch(lambda pairs: [u < v for u, v in pairs], size=6),
     "whole rounds": Batch(lambda pairs: [u < v for u, v in pairs]),
     "indexed": Indexed(lambda i, j: np.array(ITEMS)[i] < np.array(ITEMS)[j], 20),
-    "scores": from_scores(-np.array(ITEMS)),
     "matrix": np.subtract.outer(ITEMS, ITEMS) < 0,
 }
 

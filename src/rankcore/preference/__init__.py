@@ -5,7 +5,7 @@ The preference may be a model, a person, or a language model: slow, costly, nois
 
 from rankcore.preference.comparisons import Comparison, Uncertainty
 from rankcore.preference.driver import RankingProgress
-from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, from_scores
+from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order
 from rankcore.preference.games import Games, rate, read_games
 from rankcore.preference.journal import Journal
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
@@ -43,7 +43,6 @@ __all__ = [
     "Standing",
     "Uncertainty",
     "call_plan",
-    "from_scores",
     "order_loss",
     "plan",
     "preference_regret",

@@ -220,45 +220,6 @@ class Indexed:
         return as_degrees(self.function(i, j), i.size)
 
 
-def from_scores(scores: ArrayLike) -> Indexed:
-    """Prefer the item with the higher score: degree 1, or 1/2 for equal scores.
-
-    Parameters
-    ----------
-    scores : array-like of numbers, shape (n,)
-        Higher for better; finite.
-
-    Returns
-    -------
-    Indexed
-
-    Raises
-    ------
-    ValueError
-        If scores are not one-dimensional or not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankcore.preference import from_scores, quicksort_rank
-    >>> quicksort_rank(np.arange(3), from_scores([0.2, 0.9, 0.5]), random_state=0)
-    array([1, 2, 0])
-    """
-    values = np.asarray(scores)
-    if values.dtype.kind not in "biuf" or values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(
-            f"scores must be a list of finite numbers; got {values.dtype} {values.shape}"
-        )
-
-    def precede(i: Places, j: Places) -> Degrees:
-        of_i, of_j = values[i], values[j]
-        above = of_i > of_j
-        equal = of_i == of_j
-        return above + 0.5 * equal if equal.any() else above
-
-    return Indexed(precede, values.size)
-
-
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
     """Return the validated matrix of a preference in that form; None for other forms."""
     if callable(preference) or isinstance(preference, Batch | Choice | Judges | Indexed):
