@@ -24,11 +24,6 @@ class Choice:
     k : int
         Items in a call, at least 2; fewer if fewer items remain.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the function is not callable, or k is below 2.
-
     Notes
     -----
     An answer that is not a position counts as a failed call, and is repeated like one.
@@ -90,13 +85,6 @@ class Batch:
     size : int, optional
         Maximum number of pairs per call. None: all pairs of a round.
 
-    Raises
-    ------
-    ValueError
-        For a size below 1.
-    TypeError
-        If the function is not callable.
-
     Examples
     --------
     >>> from rankcore.preference import Batch, quicksort_rank
@@ -123,12 +111,6 @@ class Judges:
         Preferences of two items, by name; all of them ``async``, or none.
     prices : mapping of str to float, optional
         Price of a call of each judge, at least 0. None: all are equal.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no function, an entry is not callable, only some are ``async``, or the prices do
-        not match.
 
     Notes
     -----
@@ -180,11 +162,6 @@ class Indexed:
     n_items : int, optional
         Number of items of the preference; rankings of more items raise an error. None: unlimited.
 
-    Raises
-    ------
-    TypeError
-        If the function is not callable.
-
     Examples
     --------
     >>> import numpy as np
@@ -211,11 +188,6 @@ class Indexed:
         Returns
         -------
         ndarray of bool or float64, shape (m,)
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the result is not m numbers in [0, 1].
         """
         return as_degrees(self.function(i, j), i.size)
 

@@ -41,13 +41,6 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     list, or ndarray for an ndarray of items
         All items, by descending sum of degrees; ties in input order.
 
-    Raises
-    ------
-    ValueError
-        For degrees that are not in [0, 1], or a matrix of the wrong shape.
-    TypeError
-        For an ``async`` preference, which requires `PreferenceRanker`.
-
     Notes
     -----
     n (n - 1) / 2 calls, O(n^2). If the truth has two levels, the loss of the order is at most twice
@@ -100,11 +93,6 @@ def quicksort_rank(
     -------
     list, or ndarray for an ndarray of items
         The first ``top_k`` items, or all.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `sort_by_degree`, and for a top_k below 1.
 
     Notes
     -----

@@ -60,11 +60,6 @@ def call_plan(n: int, k: int | None = None) -> dict[str, CallPlan]:
     dict of CallPlan
         By the name of the method.
 
-    Raises
-    ------
-    ValueError
-        If n or k is below 1.
-
     Notes
     -----
     QuickSort: 2 (n + 1) H_n - 4 n for k = n, and
@@ -197,11 +192,6 @@ def plan(
     Returns
     -------
     Plan
-
-    Raises
-    ------
-    ValueError, TypeError
-        For values out of range, or of the wrong type.
 
     Notes
     -----

@@ -178,11 +178,6 @@ class Ratings:
         ndarray of intp, shape (n, 2)
             A place before the interval has at most a probability of (1 - level) / 2, as has one
             after it: since places are whole numbers, intervals cover more than ``level``.
-
-        Raises
-        ------
-        ValueError
-            For a level out of range.
         """
         check_level(level)
         tails = [(1 - level) / 2, (1 + level) / 2]
@@ -206,11 +201,6 @@ class Ratings:
         level : float
             Probability that the intervals of all items, or the places of all items, are right
             together.
-
-        Raises
-        ------
-        ValueError
-            For a level out of range.
 
         Notes
         -----

@@ -41,11 +41,6 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
     float
         L_w of Ailon and Mohri (2010); at least 0.
 
-    Raises
-    ------
-    ValueError
-        If the order is not a permutation, and as `weighted_ranking_loss`.
-
     Notes
     -----
     O(n log n) for weights given by name.
@@ -192,11 +187,6 @@ def preference_regret(
     Returns
     -------
     Regret
-
-    Raises
-    ------
-    ValueError, TypeError
-        For unknown algorithms, or arrays of the wrong shape.
 
     Notes
     -----

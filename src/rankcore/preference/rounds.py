@@ -43,11 +43,6 @@ class RoundSampler(Sampler):
         As in `Sampler`, for the ratings.
     seed : int, numpy.random.Generator or None
 
-    Raises
-    ------
-    ValueError, TypeError
-        For values out of range, or of the wrong type.
-
     Notes
     -----
     `ratings` and `uncertainty` are those of a `Sampler` that was told the same answers. An
@@ -119,11 +114,6 @@ class RoundSampler(Sampler):
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison; see `Sampler.tell`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `Sampler.tell`.
         """
         super().tell(comparison, answer, judge)
         u, v = comparison.places

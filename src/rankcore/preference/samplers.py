@@ -62,11 +62,6 @@ class Sampler:
         Names of several judges, or their prices per answer. None: one judge.
     seed : int, numpy.random.Generator or None
 
-    Raises
-    ------
-    ValueError, TypeError
-        For values out of range, or of the wrong type.
-
     Notes
     -----
     Of pairs near each other in the ranking, those are asked whose order is uncertain and whose
@@ -356,11 +351,6 @@ class Sampler:
         comparison : Comparison
         answer : object
             As `tell` takes it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If it is not of the expected form.
         """
         n = len(comparison.places)
         if answer is None:
