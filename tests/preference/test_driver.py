@@ -782,25 +782,30 @@ def test_killed_runs_repeat_at_most_the_calls_in_progress(method, tmp_path):
         assert len({frozenset(call.split()) for call in calls}) >= len(pairs)
 
 
+@pytest.mark.parametrize("change", ["degree = 7.0", "degree = 'yes'", "request = 'x'"])
+def test_journals_accept_no_values_out_of_range(tmp_path, change):
+    path = tmp_path / "answers.sqlite"
+    PreferenceRanker(smaller, journal=path).rank(ITEMS)
+    with closing(sqlite3.connect(path)) as file, pytest.raises(sqlite3.IntegrityError):
+        file.execute(f"update comparisons set {change} where id = 3")
+
+
 @pytest.mark.parametrize(
     ("change", "required"),
     [
-        ("degree = 7.0", r"the degree must be in \[0, 1\]; got 7.0"),
-        ("degree = 'yes'", "got 'yes'"),
-        ("shown = '[1, 2]'", r"must be a list of strings; got '\[1, 2\]'"),
-        ("shown = 'x'", "must be JSON"),
-        ("request = 'x'", "the request must be an integer; got 'x'"),
-        ("degree = null, answer = '\"x\"'", "a number or a list of positions"),
+        ("shown = 'x'", "Expecting value"),
+        ("shown = '1'", "not iterable"),
+        ("degree = null, answer = 'x'", "Expecting value"),
     ],
 )
-def test_rows_that_no_ranker_has_written_are_rejected(tmp_path, change, required):
+def test_damaged_rows_are_an_error_with_the_path(tmp_path, change, required):
     path = tmp_path / "answers.sqlite"
     PreferenceRanker(smaller, journal=path).rank(ITEMS)
     with closing(sqlite3.connect(path)) as file:
         file.execute(f"update comparisons set {change} where id = 3")
         file.commit()
     calls = []
-    with pytest.raises(ValueError, match=f"in row 3.*{required}") as caught:
+    with pytest.raises(OSError, match=f"cannot be read: .*{required}") as caught:
         PreferenceRanker(
             lambda u, v: calls.append(1), journal=Journal(path, judge=f"{__name__}.smaller")
         ).rank(ITEMS)

@@ -110,10 +110,13 @@ class Driver:
 
     def _is_answer(self, answer: Any, places: tuple[int, ...]) -> bool:
         """Return whether a stored answer has the number of items and the form of this judge's."""
-        form = self.sampler.answers
-        if form == "degree" and len(places) != 2:
+        if answer is not None and type(answer) is not _ANSWERS[self.sampler.answers]:
             return False
-        return answer is None or type(answer) is _ANSWERS[form]
+        try:
+            self.sampler.parse(Comparison(places), answer)
+        except (TypeError, ValueError):
+            return False
+        return True
 
     # ------------------------------------------------------------------ rounds
 

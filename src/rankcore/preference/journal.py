@@ -19,11 +19,13 @@ _TABLE = """
 create table if not exists comparisons (
     id integer primary key,
     run text not null,
-    request integer not null,  -- comparisons of one call of the judge have the same number
+    -- comparisons of one call of the judge have the same number
+    request integer not null check (typeof(request) = 'integer'),
     comparison text not null,  -- keys of the items, sorted
     shown text not null,       -- the same in the order shown
     judge text not null,
-    degree real,               -- to which the first item shown precedes the second
+    -- to which the first item shown precedes the second
+    degree real check (degree is null or (typeof(degree) = 'real' and degree between 0 and 1)),
     answer text,               -- as it came; null for an abstention
     seconds real,
     failure text               -- why there is no answer
@@ -102,8 +104,7 @@ class Journal:
 class OpenJournal:
     """An open journal, for use by one thread at a time.
 
-    Methods raise OSError if SQLite cannot read or write the file, and ValueError for contents that
-    were not written by a `PreferenceRanker`.
+    Methods raise OSError for a file that cannot be read or written, or is damaged.
     """
 
     def __init__(self, journal: Journal):
@@ -119,8 +120,8 @@ class OpenJournal:
                 self._file.execute("pragma synchronous=normal")
                 self._file.execute(_TABLE)
                 (damage,) = self._file.execute("pragma quick_check(1)").fetchone()
-            if damage != "ok":
-                raise OSError(f"the journal {self._path!r} is damaged: {damage}")
+                if damage != "ok":
+                    raise ValueError(damage)
         except BaseException:
             self._file.close()
             raise
@@ -129,29 +130,21 @@ class OpenJournal:
         """Return the records of the run, in the order of their arrival."""
         with self._naming("read"):
             rows = self._file.execute(
-                "select id, request, shown, judge, degree, answer, seconds, failure "
+                "select request, shown, judge, degree, answer, seconds, failure "
                 "from comparisons where run = ? order by id",
                 (self._run,),
-            ).fetchall()
-        return [self._record(row) for row in rows]
-
-    def _record(self, columns: Sequence[Any]) -> Record:
-        row, request, keys, judge, degree, answer, seconds, failure = columns
-        try:
-            found = json.loads(keys)
-            value = degree if degree is not None else json.loads(answer or "null")
-        except (TypeError, ValueError, RecursionError) as error:
-            raise self._wrong(row, "keys and answers must be JSON", error) from error
-        if not (isinstance(found, list) and all(isinstance(key, str) for key in found)):
-            raise self._wrong(row, "the items shown must be a list of strings", keys)
-        if not isinstance(request, int):
-            raise self._wrong(row, "the request must be an integer", request)
-        if degree is not None and not (isinstance(degree, float) and 0 <= degree <= 1):
-            raise self._wrong(row, "the degree must be in [0, 1]", degree)
-        is_list = isinstance(value, list) and all(type(place) is int for place in value)
-        if not (value is None or type(value) in (int, float) or is_list):
-            raise self._wrong(row, "the answer must be a number or a list of positions", answer)
-        return Record(request, tuple(found), str(judge), value, float(seconds or 0.0), failure)
+            )
+            return [
+                Record(
+                    request,
+                    tuple(map(str, json.loads(keys))),
+                    judge,
+                    degree if degree is not None else json.loads(answer or "null"),
+                    seconds,
+                    failure,
+                )
+                for request, keys, judge, degree, answer, seconds, failure in rows
+            ]
 
     def write(self, records: Sequence[Record]) -> None:
         """Commit records."""
@@ -185,21 +178,17 @@ class OpenJournal:
         """Close the file."""
         self._file.close()
 
-    def _wrong(self, row: int, required: str, found: Any) -> ValueError:
-        return ValueError(
-            f"the journal {self._path!r} is damaged or not of this package: in row {row} "
-            f"{required}; got {shown(found)}. Use a new journal"
-        )
-
     @contextmanager
     def _naming(self, done: str) -> Iterator[None]:
-        """Convert errors of SQLite to OSError with the path."""
+        """Convert errors of SQLite and JSON to OSError with the path."""
         try:
             yield
-        except (sqlite3.Error, UnicodeError) as error:  # messages quote what is damaged
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
             locked = "locked" in str(error)
-            hint = "; one process at a time may write to it" if locked else ""
-            raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
+            hint = "one process at a time may write to it" if locked else "use a new journal"
+            raise OSError(
+                f"the journal {self._path!r} cannot be {done}: {error}; {hint}"
+            ) from error
 
 
 def as_journal(journal: str | os.PathLike[str] | Journal) -> Journal:

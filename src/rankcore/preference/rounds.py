@@ -113,8 +113,7 @@ class RoundSampler(Sampler):
         return not self._round and (confidence is None or super().done(confidence))
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
-        """Take the answer to a comparison; see `Sampler.tell`.
-        """
+        """Take the answer to a comparison; see `Sampler.tell`."""
         super().tell(comparison, answer, judge)
         u, v = comparison.places
         key, degree = self._key(u, v), 0.5 if answer is None else float(answer)
