@@ -186,5 +186,5 @@ def one_claim(n, calls, noise, errors, seed):
     places = judge.places + 1
     tau = kendalltau(judge.places[ranker.order_], np.arange(n)).statistic
     inside = np.mean((first <= places) & (places <= last))
-    width, claimed = np.mean(last - first), ranker.ratings_.expected_inversions()
+    width, claimed = np.mean(last - first), ranker.sampler_.uncertainty().inversions
     return claimed, (1 - tau) / 2, inside, width, float(ranker.complete_)

@@ -44,7 +44,7 @@ def claims(case):
             (
                 np.mean((first <= places) & (places <= last)),
                 np.mean(last - first),
-                ratings.expected_inversions(),
+                sampler.uncertainty().inversions,
                 np.mean(wrong),
                 sampler.done(),
             )

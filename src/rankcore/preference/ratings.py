@@ -158,12 +158,10 @@ class Ratings:
         ndarray of float64, shape (n, n)
         """
         n = self.scores.size
-        beats = np.full((n, n), 0.5)
-        for i in range(n):
-            below = self._places[:, i, None] < self._places
-            beats[i] = below.mean(axis=0)
-        np.fill_diagonal(beats, 0.5)
-        return beats
+        beats = [(self._places[:, i, None] < self._places).mean(axis=0) for i in range(n)]
+        matrix = np.reshape(beats, (n, n))
+        np.fill_diagonal(matrix, 0.5)
+        return matrix
 
     def place_interval(self, level: float = 0.9) -> Places:
         """Return credible intervals of the places, from 1 for the strongest.
@@ -182,16 +180,6 @@ class Ratings:
         check_level(level)
         tails = [(1 - level) / 2, (1 + level) / 2]
         return np.quantile(self._places, tails, axis=0, method="inverted_cdf").T.astype(np.intp) + 1
-
-    def expected_inversions(self) -> float:
-        """Return the expected fraction of the pairs in the wrong order in `ranking`.
-
-        Returns
-        -------
-        float
-            From 0 to about 1/2.
-        """
-        return inversions(self._places[:, self.ranking])
 
     def leaderboard(self, level: float = 0.95) -> list[Standing]:
         """Return the items by descending strength, with simultaneous intervals.
@@ -246,16 +234,6 @@ def places_of(strengths: Floats) -> NDArray[np.int32]:
     places = np.empty(order.shape, dtype=np.int32)
     np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
     return places
-
-
-def inversions(places: NDArray[np.int32]) -> float:
-    """Return the expected fraction of the pairs of columns in the wrong order, from 100 draws."""
-    n = places.shape[1]
-    if n < 2:
-        return 0.0
-    rows = places[:: max(1, len(places) // 100)]
-    wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
-    return float(wrong) / (n * (n - 1) / 2)
 
 
 def check_level(level: float) -> None:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from rankcore._core.params import COUNT, check_integer, check_option, check_real
@@ -23,7 +23,7 @@ from rankcore.preference.comparisons import (
 )
 from rankcore.preference.forms import Items, Places, as_items, item_array, shown
 from rankcore.preference.noise import Draws, JudgeModel
-from rankcore.preference.ratings import Ratings, inversions, places_of
+from rankcore.preference.ratings import Ratings, places_of
 
 # Maximum distance in the ranking of two compared items, while such pairs are worth asking.
 _NEIGHBOURS = 64
@@ -305,7 +305,7 @@ class Sampler:
                 places[turned, better] = exchanged[:, 0]
                 places[turned, worse] = exchanged[:, 1]
         top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
-        return inversions(places[:, order]), top
+        return _inversions(places[:, order]), top
 
     def position_warnings(self) -> list[str]:
         """Return sentences about judges who answer by the order shown, without a fit."""
@@ -491,3 +491,13 @@ class Sampler:
 def _pairs_of(places: Sequence[int]) -> list[tuple[int, int]]:
     """Return the pairs of some places, the smaller one first."""
     return list(combinations(sorted(places), 2))
+
+
+def _inversions(places: NDArray[np.int32]) -> float:
+    """Return the expected fraction of the pairs of columns in the wrong order, from 100 draws."""
+    n = places.shape[1]
+    if n < 2:
+        return 0.0
+    rows = places[:: max(1, len(places) // 100)]
+    wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
+    return float(wrong) / (n * (n - 1) / 2)
