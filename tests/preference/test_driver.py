@@ -500,7 +500,6 @@ def test_progress_counts_answered_and_running_apart():
         ({"method": "bubble"}, "method must be"),
         ({"top_k": 0}, "top_k must be"),
         ({"max_calls": -1}, "max_calls must be"),
-        ({"decide": "sample"}, "decide must be"),
         ({"noise": 0.7}, "noise must be"),
         ({"confidence": 1.5}, "confidence must be"),
         ({"concurrency": 0}, "concurrency must be"),

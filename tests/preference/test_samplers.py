@@ -13,6 +13,7 @@ from rankcore.preference import (
     RoundSampler,
     Sampler,
     call_plan,
+    quicksort_rank,
 )
 from simulated_judges import Judge, answer_all
 
@@ -262,10 +263,8 @@ def test_repeats_in_both_orders_average_out_the_position():
 
 def test_decisions_are_by_majority_or_drawn():
     def first(decide, seed):
-        sampler = RoundSampler(["u", "v"], decide=decide, seed=seed)
-        (comparison,) = sampler.ask()
-        sampler.tell(comparison, 0.75 if comparison.items[0] == "v" else 0.25)
-        return sampler.ranking()[0]
+        degrees = [[0.5, 0.25], [0.75, 0.5]]
+        return quicksort_rank([0, 1], degrees, decide=decide, random_state=seed)[0]
 
     assert {first("majority", seed) for seed in range(40)} == {1}
     drawn = np.mean([first("draw", seed) for seed in range(2000)])

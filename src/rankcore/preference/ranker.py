@@ -84,8 +84,6 @@ class PreferenceRanker(BaseEstimator):
     both_orders : bool, default=False
         For other methods than "rating", which learns the position bias: whether pairs are shown in
         both orders, and the answers averaged.
-    decide : {"majority", "draw"}, default="majority"
-        How QuickSort converts a degree to a decision, as in `quicksort_rank`.
     noise : float, optional
         Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers.
     confidence : float, optional
@@ -194,7 +192,6 @@ class PreferenceRanker(BaseEstimator):
         max_calls: int | None = None,
         repeats: int = 1,
         both_orders: bool = False,
-        decide: Literal["majority", "draw"] = "majority",
         noise: float | None = None,
         confidence: float | None = None,
         prior: ArrayLike | None = None,
@@ -211,7 +208,6 @@ class PreferenceRanker(BaseEstimator):
         self.max_calls = max_calls
         self.repeats = repeats
         self.both_orders = both_orders
-        self.decide = decide
         self.noise = noise
         self.confidence = confidence
         self.prior = prior
@@ -366,8 +362,7 @@ class PreferenceRanker(BaseEstimator):
         asked = [items[k] for k in first]
         params: dict[str, Any] = {"top_k": self.top_k, "noise": self.noise, "seed": self._seed()}
         if method != "rating":
-            params |= {"method": method, "decide": self.decide}
-            params |= {"repeats": self.repeats, "both_orders": self.both_orders}
+            params |= {"method": method, "repeats": self.repeats, "both_orders": self.both_orders}
             return RoundSampler(asked, **params)
         judge, scores = self.preference, prior_scores(self.prior, len(items))
         if isinstance(judge, Choice):

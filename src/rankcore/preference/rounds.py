@@ -32,8 +32,6 @@ class RoundSampler(Sampler):
         random pairs of each item, again and again, before all pairs of the rest.
     top_k : int, optional
         Number of items to find. None: all.
-    decide : {"majority", "draw"}
-        How QuickSort converts a degree to a decision, as in `quicksort_rank`.
     repeats : int
         Answers per pair and order shown, which are averaged.
     both_orders : bool
@@ -65,7 +63,6 @@ class RoundSampler(Sampler):
         *,
         method: Literal["quicksort", "degree", "halving"] = "quicksort",
         top_k: int | None = None,
-        decide: Literal["majority", "draw"] = "majority",
         repeats: int = 1,
         both_orders: bool = False,
         noise: float | None = None,
@@ -73,7 +70,6 @@ class RoundSampler(Sampler):
     ):
         super().__init__(items, top_k=top_k, noise=noise, seed=seed)
         check_option(method, "method", ("quicksort", "degree", "halving"))
-        check_option(decide, "decide", ("majority", "draw"))
         check_count(repeats, "repeats")
         check_flag(both_orders, "both_orders")
         self.method, self._repeats, self._both_orders = method, repeats, both_orders
@@ -81,7 +77,7 @@ class RoundSampler(Sampler):
         n = len(self.items)
         self._method: Method
         if method == "quicksort":
-            self._method = QuickSort(n, self._rng, top_k=self._top_k, draw=decide == "draw")
+            self._method = QuickSort(n, self._rng, top_k=self._top_k)
         elif method == "degree":
             self._method = Degree(n, self._rng)
         else:
