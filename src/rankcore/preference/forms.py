@@ -20,13 +20,9 @@ class Choice:
     ----------
     function : callable
         Takes a list of ``k`` items and returns the position of the best one, from 0. May be
-        ``async``.
+        ``async``. Other answers count as failed calls, and are repeated.
     k : int
         Items in a call, at least 2; fewer if fewer items remain.
-
-    Notes
-    -----
-    An answer that is not a position counts as a failed call, and is repeated like one.
 
     Examples
     --------
@@ -50,22 +46,17 @@ class Order(Choice):
     Parameters
     ----------
     function : callable
-        Takes a list of ``k`` items and returns their positions in it, from 0, best first. May be
-        ``async``.
+        Takes a list of ``k`` items and returns their positions in it, from 0, best first; items may
+        be missing. May be ``async``. Orders that repeat positions, or name others (as 1 to k do),
+        count as failed calls, and are repeated.
     k : int
         As in `Choice`.
-
-    Notes
-    -----
-    An answer may lack items, about which it then says nothing. One that repeats positions, or names
-    others (as 1 to k do), counts as a failed call, and is repeated like one.
 
     Examples
     --------
     >>> from rankcore.preference import Order, PreferenceRanker
     >>> judge = Order(lambda xs: sorted(range(len(xs)), key=xs.__getitem__), k=5)
-    >>> ranker = PreferenceRanker(judge, top_k=3, random_state=0)
-    >>> ranker.rank([8, 3, 5, 1, 9, 7, 2, 6, 4])
+    >>> PreferenceRanker(judge, top_k=3, random_state=0).rank([8, 3, 5, 1, 9, 7, 2, 6, 4])
     [1, 2, 3]
     """
 
@@ -179,16 +170,7 @@ class Indexed:
         self.n_items = n_items
 
     def degrees(self, i: Places, j: Places) -> Degrees:
-        """Return validated degrees to which items i should precede items j.
-
-        Parameters
-        ----------
-        i, j : ndarray of intp, shape (m,)
-
-        Returns
-        -------
-        ndarray of bool or float64, shape (m,)
-        """
+        """Return the degrees to which items i should precede items j, checked."""
         return as_degrees(self.function(i, j), i.size)
 
 
