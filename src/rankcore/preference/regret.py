@@ -176,17 +176,13 @@ def preference_regret(
     ----------
     preference : Indexed, or matrix of shape (n, n)
         Evaluated once per pair, with the earlier item first.
-    targets : array-like of numbers, shape (n,) or (n_targets, n)
-        Possible true labels of the n items, higher is better; NaN for items that are not in the
-        query.
-    probability : array-like, shape (n_targets,), optional
-        Probabilities of the targets, with sum 1. None: uniform.
-    w : str, (str, int), table or callable
-        As in `order_loss`.
+    targets, probability, w
+        As in `ranking_regret`.
 
     Returns
     -------
     Regret
+        The loss is the loss of the order, with degrees instead of 0 and 1.
 
     Notes
     -----
