@@ -46,8 +46,10 @@ _POSITIVE = 0.9  # prior probability that one of several judges is not an advers
 _START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
 # Answers that a given error rate counts for.
 _NOISE_COUNTS = 40.0
-# Answers that one sweep of all chains may visit, so that time per fit stays bounded.
-_VISITS = 30_000
+# Answers that the sweeps of a chain visit in an update, and in a report, so that time stays
+# bounded; and bounds of the number of sweeps. With 20 sweeps for few answers, chains lagged behind
+# these, and the next questions were almost random.
+_UPDATE, _REPORT = (30_000, 4, 100), (1_500_000, 200, 1000)
 
 
 @dataclass(frozen=True)
@@ -150,16 +152,16 @@ class JudgeModel:
 
     def update(self) -> Draws:
         """Return some draws given all answers, in time that grows slowly with their number."""
-        return self._run(kept=10, sweeps=20)
+        return self._run(10, _UPDATE)
 
     def report(self) -> Draws:
         """Return more draws, for intervals, and leave the chains where they are."""
         other = copy(self)
         other._theta, other._parameters = self._theta.copy(), self._parameters.copy()
         other._influence, other._states = self._influence.copy(), self._states.copy()
-        return other._run(kept=100, sweeps=1000)
+        return other._run(100, _REPORT)
 
-    def _run(self, kept: int, sweeps: int) -> Draws:
+    def _run(self, kept: int, effort: tuple[int, int, int]) -> Draws:
         m = len(self._weights)
         theta = np.empty((CHAINS, kept, self._n))
         parameters = np.empty((CHAINS, kept, self._n_judges, _PRIORS.size // 2))
@@ -183,7 +185,8 @@ class JudgeModel:
         item_answers = (by_item % m).astype(np.int64)
         in_item = np.repeat(np.arange(self._n), np.diff(item_starts))
         item_answers = item_answers[np.lexsort((item_answers, in_item))]
-        sweeps = int(np.clip(sweeps * _VISITS / (20 * m), sweeps / 5, sweeps))
+        visits, least, most = effort
+        sweeps = int(np.clip(visits / m, least, most))
         thin, spare = max(1, sweeps // kept), np.empty(2 * m)
         kept = min(kept, sweeps)
         warm_up = 0
