@@ -14,7 +14,7 @@ class Judge:
         self.closeness, self.calls = closeness, 0
 
     def __call__(self, u, v):
-        """Whether item u precedes item v; items are positions."""
+        """Return whether item u precedes item v; items are positions."""
         self.calls += 1
         if self.rng.random() < self.first:
             return True
@@ -26,7 +26,7 @@ class Judge:
 
 
 def answer_all(sampler, judge, max_answers=None):
-    """Put what a sampler asks to a judge, up to a number of answers."""
+    """Answer the questions of a sampler by a judge, up to a number of answers."""
     while (max_answers is None or sampler.n_answers < max_answers) and (asked := sampler.ask()):
         for comparison in asked[: None if max_answers is None else max_answers - sampler.n_answers]:
             sampler.tell(comparison, judge(*comparison.places))

@@ -91,7 +91,7 @@ async def best_later(items):
 @pytest.mark.parametrize(
     "judge", [Order(np.argsort, 4), Choice(np.argmin, 4), Choice(best_later, 4)]
 )
-def test_judges_of_several_items(judge):
+def test_judges_of_several_items_find_the_top(judge):
     ranker = PreferenceRanker(judge, top_k=3, max_calls=300, random_state=0)
     assert ranker.rank(ITEMS) == [0, 1, 2]
 
@@ -122,7 +122,7 @@ def test_concurrency_does_not_change_the_result(judge, method):
     assert found[0] == found[1]
 
 
-def test_async_judges_are_several():
+def test_several_async_judges_give_the_order():
     judges = Judges({"ann": smaller_later, "bob": SmallerLater()})
     ranker = PreferenceRanker(judges, max_calls=300, concurrency=3, random_state=0)
     assert ranker.rank(ITEMS) == sorted(ITEMS)
@@ -219,7 +219,7 @@ def test_budgets_are_kept_and_count_requests(method, budget):
             assert calls == [5] * 17  # filled to their size
 
 
-def test_a_second_rank_goes_on_from_the_answers_of_the_first():
+def test_second_rank_continues_from_the_answers_of_the_first():
     calls = []
 
     def judge(u, v):
@@ -354,14 +354,14 @@ class Response:
         ({}, None),
     ],
 )
-def test_waits_that_errors_name(named, seconds):
+def test_wait_named_by_an_error(named, seconds):
     error = ConnectionError("busy")
     error.__dict__ |= named
     found = named_wait(error)
     assert found == (None if seconds is None else pytest.approx(seconds, rel=0.01))
 
 
-def test_waits_until_a_date_that_errors_name():
+def test_wait_until_a_date_named_by_an_error():
     error = ConnectionError("busy")
     error.retry_after = format_datetime(datetime.now(UTC) + timedelta(seconds=1000), usegmt=True)
     assert named_wait(error) == pytest.approx(1000, abs=30)
@@ -385,7 +385,7 @@ def test_policies_of_async_retries_are_rejected():
 
 
 @pytest.mark.parametrize("policy", [0, True, "often"])
-def test_wrong_policies_are_rejected(policy):
+def test_wrong_retries_are_rejected(policy):
     with pytest.raises((ValueError, TypeError), match="retry must be"):
         PreferenceRanker(smaller, retry=policy).rank(ITEMS)
 
@@ -422,7 +422,7 @@ def test_too_short_batches_are_repeated():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_pair_that_is_always_refused_does_not_stop_a_run(method):
+def test_pair_without_an_answer_does_not_stop_a_run(method):
     def judge(u, v):
         return None if {u, v} == {4, 5} else u < v
 
@@ -435,7 +435,7 @@ def test_pair_that_is_always_refused_does_not_stop_a_run(method):
     assert ranker.n_calls_ <= 2.5 * willing.n_calls_
 
 
-def test_refused_pair_at_the_edge_of_the_top_does_not_cost_more():
+def test_pair_without_an_answer_at_the_edge_of_the_top_does_not_cost_more():
     def judge(u, v):
         return None if {u, v} == {4, 5} else u < v
 
@@ -448,7 +448,7 @@ def test_refused_pair_at_the_edge_of_the_top_does_not_cost_more():
     assert ranker.n_calls_ <= 2.5 * willing.n_calls_
 
 
-def test_orders_from_one_on_are_an_error_that_shows_the_answer():
+def test_orders_counted_from_one_are_an_error_that_shows_the_answer():
     judge = Order(lambda items: [1 + k for k in np.argsort(items).tolist()], k=5)
     with pytest.raises(PreferenceError, match=r"integers from 0 to 4; got \["):
         PreferenceRanker(judge, max_calls=50, retry=1, random_state=0).rank(ITEMS)
@@ -639,7 +639,7 @@ def test_judges_without_a_name_of_their_own_need_one_for_a_journal(tmp_path, jud
     assert {name for (name,) in rows_of(path, "judge")} == {"j"}
 
 
-def test_names_that_are_no_strings_find_their_answers(tmp_path):
+def test_names_of_runs_and_judges_may_be_numbers(tmp_path):
     for reused in (0, 50):
         ranker = PreferenceRanker(
             smaller, journal=Journal(tmp_path / "a.sqlite", run=3, judge=4), random_state=0
@@ -875,7 +875,7 @@ POLICIES = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("judge", [smaller, smaller_later])
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_full_disk_is_no_failure_of_the_judge(tmp_path, monkeypatch, policy, judge, concurrency):
+def test_full_disk_is_raised_and_loses_no_answer(tmp_path, monkeypatch, policy, judge, concurrency):
     tenacity = pytest.importorskip("tenacity")
     from rankcore.preference.journal import OpenJournal
 
@@ -907,7 +907,7 @@ def test_full_disk_is_no_failure_of_the_judge(tmp_path, monkeypatch, policy, jud
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("judge", [smaller, smaller_later])
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyError("mine"), IndexError("mine")])
-def test_errors_of_progress_are_raised_as_they_are(policy, judge, error):
+def test_errors_in_progress_callbacks_propagate(policy, judge, error):
     tenacity = pytest.importorskip("tenacity")
     seen = []
 
@@ -929,7 +929,7 @@ def test_errors_of_progress_are_raised_as_they_are(policy, judge, error):
 
 @pytest.mark.parametrize("make", [lambda f: f, lambda f: Batch(lambda pairs: [f(*pairs[0])], 1)])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_functions_of_a_policy_are_called(make, is_async):
+def test_callbacks_of_a_retry_policy_are_called(make, is_async):
     tenacity = pytest.importorskip("tenacity")
     called = []
     policy = tenacity.Retrying(
@@ -960,7 +960,7 @@ def test_functions_of_a_policy_are_called(make, is_async):
     assert ranker.sampler_.n_answers == 27
 
 
-def test_errors_of_functions_of_a_policy_are_raised_as_they_are():
+def test_errors_in_callbacks_of_a_retry_policy_propagate():
     tenacity = pytest.importorskip("tenacity")
 
     def broken(state):

@@ -27,7 +27,7 @@ def table(n, m, seed, spread=1.0):
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0])
-def test_ratings_are_those_of_choix_with_the_same_prior(alpha):
+def test_ratings_equal_choix_with_the_same_prior(alpha):
     choix = pytest.importorskip("choix")
     winners, losers, _ = table(12, 150, 0)
     found = rate(winners, losers, scale=(2 * alpha) ** -0.5)
@@ -63,7 +63,7 @@ def test_standard_errors_from_draws(monkeypatch):
     np.testing.assert_allclose(rate(winners, losers).standard_errors, exact, rtol=0.2)
 
 
-def test_rows_are_summed_whatever_their_order():
+def test_order_of_rows_does_not_change_ratings():
     winners, losers, _ = table(20, 500, 1)
     rng = np.random.default_rng(0)
     degrees, judges = rng.random(500), rng.integers(0, 3, 500)
@@ -92,7 +92,7 @@ def design(i, j, n, *columns):
     return np.column_stack([X, *columns])
 
 
-def test_covariates_and_position_are_those_of_logistic_regression():
+def test_covariates_and_position_equal_logistic_regression():
     rng = np.random.default_rng(0)
     n, m = 12, 2000
     theta = rng.standard_normal(n)
@@ -120,7 +120,7 @@ def test_covariates_and_position_are_those_of_logistic_regression():
     assert rate(i, j, degree=won).position_bias is None
 
 
-def test_ties_of_davidson_are_the_mode_of_their_likelihood():
+def test_davidson_ties_maximise_the_posterior():
     rng = np.random.default_rng(1)
     n, m = 6, 400
     theta = rng.standard_normal(n)
@@ -159,7 +159,7 @@ def test_adversaries_have_a_negative_reliability():
     assert np.corrcoef(found.scores, theta)[0, 1] > 0.97
 
 
-def test_bootstrap_errors_are_near_those_of_the_second_derivative():
+def test_bootstrap_errors_agree_with_laplace_errors():
     winners, losers, _ = table(8, 2000, 2)
     exact = rate(winners, losers)
     found = rate(winners, losers, bootstrap=200)
@@ -170,7 +170,7 @@ def test_bootstrap_errors_are_near_those_of_the_second_derivative():
 
 
 @pytest.mark.slow
-def test_places_of_a_leaderboard_are_right_together():
+def test_places_of_a_leaderboard_cover_simultaneously():
     """All places, not each of them, are right in 95% of the tables."""
     whole = []
     for seed in range(200):
@@ -207,7 +207,7 @@ z,y,,ann,1,5,6
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".json", ".jsonl.gz"])
-def test_arena_logs_are_read_as_they_are(tmp_path, suffix):
+def test_arena_logs_are_read_from_all_formats(tmp_path, suffix):
     rows = list(csv.DictReader(io.StringIO(ARENA)))
     text = ARENA
     if ".json" in suffix:
@@ -239,7 +239,7 @@ def test_frames_are_read():
         assert (games.n_self_play, games.n_missing) == (1, 1)
 
 
-def test_missing_values_of_any_kind_are_gaps():
+def test_missing_values_of_any_kind_drop_the_row():
     pandas = pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     columns = {
@@ -353,7 +353,7 @@ def test_wrong_logs_are_rejected(text, params, what):
         read_games(io.StringIO(text), **params)
 
 
-def test_groups_without_comparisons_between_them():
+def test_disconnected_groups_are_rejected_unless_ordered_by_the_prior():
     winners, losers = ["a", "b", "x"], ["b", "c", "y"]
     with pytest.raises(ValueError, match=r"got 2 groups .* such as those of 'a' and 'x'"):
         rate(winners, losers)
@@ -381,7 +381,7 @@ def test_groups_without_comparisons_between_them():
         ({"disconnected": "maybe"}, "disconnected must be one of"),
     ],
 )
-def test_wrong_tables_are_refused(columns, what):
+def test_wrong_tables_are_rejected(columns, what):
     params = {"winners": [1, 2], "losers": [2, 3], **columns}
     with pytest.raises(ValueError, match=what):
         rate(params.pop("winners"), params.pop("losers"), **params)
@@ -391,7 +391,7 @@ def run(*arguments, text=None):
     return CliRunner().invoke(app, ["rate", *map(str, arguments)], input=text)
 
 
-def test_the_command(tmp_path):
+def test_command_prints_the_leaderboard(tmp_path):
     winners, losers, _ = table(9, 200, 3)
     path = tmp_path / "games.csv"
     with open(path, "w", newline="") as file:
@@ -423,7 +423,7 @@ def test_the_command(tmp_path):
     assert run(path).stdout == done.stdout
 
 
-def test_the_command_says_how_reliable_judges_are(tmp_path):
+def test_command_prints_reliability_of_judges(tmp_path):
     rows = [("zoe", *pair) for pair in ("ab", "bc", "ac", "cd")] * 5 + [("amy", "d", "a")]
     path = tmp_path / "games.csv"
     path.write_text("\n".join(["who,winner,loser", *(",".join(row) for row in rows)]) + "\n")
@@ -440,15 +440,15 @@ def test_the_command_says_how_reliable_judges_are(tmp_path):
     ]
 
 
-def test_the_command_reads_arenas(tmp_path):
+def test_command_reads_arena_logs(tmp_path):
     path = tmp_path / "arena.csv.gz"
     with gzip.open(path, "wt") as file:
         file.write(ARENA)
     done = run(path, "--covariate", "len", "--ties", "davidson", "--weight", "turns")
     assert done.exit_code == 0
-    for said in ("4 games of 3 items", "dropped: 1 of an item with itself, 1 with gaps",
+    for line in ("4 games of 3 items", "dropped: 1 of an item with itself, 1 with gaps",
                  "position bias", "ties between equal items", "len: effect"):  # fmt: skip
-        assert said in done.stderr
+        assert line in done.stderr
     assert {row["item"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"x", "y", "z"}
 
 
@@ -468,7 +468,7 @@ def test_the_command_reads_arenas(tmp_path):
         ("winner,loser\na,b\n", ("--level", "2"), "level must be between 0 and 1"),
     ],
 )
-def test_wrong_files_end_in_one_line(text, options, what, tmp_path):
+def test_command_reports_wrong_files_in_one_line(text, options, what, tmp_path):
     path = tmp_path / "games.csv"
     path.write_text(text)
     done = run(path, *options)
@@ -476,11 +476,11 @@ def test_wrong_files_end_in_one_line(text, options, what, tmp_path):
     assert what in " ".join(done.stderr.split())
 
 
-def test_a_plan_is_what_then_happens():
-    said = plan(40, budget=300, noise=0.2, price=0.01, latency=2.0, parallel=5, simulations=6)
-    assert said.method == "rating"
-    assert (said.calls, said.price) == (300, 3.0)
-    assert said.seconds == 2.0 * 300 / 5  # rounds of ten pairs
+def test_plan_predicts_calls_time_and_tau():
+    planned = plan(40, budget=300, noise=0.2, price=0.01, latency=2.0, parallel=5, simulations=6)
+    assert planned.method == "rating"
+    assert (planned.calls, planned.price) == (300, 3.0)
+    assert planned.seconds == 2.0 * 300 / 5  # rounds of ten pairs
     taus = []
     for seed in range(6):
         rng = np.random.default_rng([seed, 1])
@@ -490,10 +490,10 @@ def test_a_plan_is_what_then_happens():
         )
         found = np.array(ranker.rank(items))
         taus.append(1 - 2 * np.mean(np.triu(found[:, None] > found, 1)[np.triu_indices(40, 1)]))
-    assert abs(np.mean(taus) - said.tau) < 4 * said.tau_spread / 6**0.5
+    assert abs(np.mean(taus) - planned.tau) < 4 * planned.tau_spread / 6**0.5
 
 
-def test_plans_of_other_methods():
+def test_plan_of_other_methods():
     exact = plan(50, noise=0)
     assert (exact.method, exact.tau, exact.tau_spread) == ("quicksort", 1.0, 0.0)
     top = plan(100, 5, noise=0.1)
@@ -510,12 +510,12 @@ def test_plans_of_other_methods():
     "wrong",
     [{"n": 1}, {"noise": 0.6}, {"noise": np.nan}, {"parallel": 0}, {"price": -1}, {"budget": -1}],
 )
-def test_wrong_plans_are_refused(wrong):
+def test_wrong_plans_are_rejected(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be|max_calls must be"):
         plan(**{"n": 10, **wrong})
 
 
-def test_places_of_forty_names_are_drawn_one_below_the_other():
+def test_labels_of_forty_places_do_not_overlap():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     from rankcore.plotting import plot_place_intervals
 
@@ -533,7 +533,7 @@ def test_places_of_forty_names_are_drawn_one_below_the_other():
     pyplot.close("all")
 
 
-def test_items_that_are_integers_are_the_same_where_some_are_missing():
+def test_integer_items_keep_their_names_beside_missing_ones():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(
         {"model_a": [1, 2, None, 1], "model_b": [2, 1, 1, 1], "winner": ["model_a"] * 4}

@@ -1,4 +1,4 @@
-"""The example with a language model, against a server that errs, lingers, mumbles and refuses."""
+"""The example with a language model, with a server that errs, is slow or busy, and mumbles."""
 
 import asyncio
 import hashlib
@@ -122,7 +122,7 @@ def rerank(server, **params):
     )
 
 
-def test_documents_are_put_in_order_and_the_cost_is_known(server):
+def test_example_orders_documents_and_counts_the_cost(server):
     best, ranker, judge = rerank(server)
     assert ranker.complete_
     assert len(best) == 5
@@ -142,7 +142,7 @@ def test_documents_are_put_in_order_and_the_cost_is_known(server):
     assert judge.cost == pytest.approx((2 * server.read + 8 * server.written) / 1e6)
 
 
-def test_a_journal_and_a_budget(server, tmp_path):
+def test_example_continues_from_its_journal(server, tmp_path):
     journal = Journal(tmp_path / "answers.sqlite", run="which is relevant", judge="m")
     _, ranker, _ = rerank(server, journal=journal, max_calls=150)
     assert server.requests == ranker.n_calls_ == 150
@@ -159,7 +159,7 @@ def test_a_journal_and_a_budget(server, tmp_path):
     assert (server.requests, judge.tokens_read, judge.cost) == (requests, 0, 0.0)
 
 
-def test_from_the_command_line(server, tmp_path):
+def test_example_runs_from_the_command_line(server, tmp_path):
     file = tmp_path / "documents.txt"
     file.write_text("\n".join(DOCUMENTS[:12]), encoding="utf-8")
     url = f"http://127.0.0.1:{server.server_address[1]}/v1/"

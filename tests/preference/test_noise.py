@@ -1,4 +1,4 @@
-"""What samplers claim about their errors, against the truth of simulated judges."""
+"""Uncertainty of samplers, compared with the truth of simulated judges."""
 
 import functools
 import warnings
@@ -29,7 +29,7 @@ SEEDS = 16
 
 @functools.cache
 def claims(case):
-    """By seed: coverage and mean width of 90% intervals of places, claimed and true inversions."""
+    """Return coverage and mean width of 90% intervals, and claimed and true inversions, by seed."""
     found = []
     for seed in range(SEEDS):
         places = np.random.default_rng([seed, 5]).permutation(30)
@@ -53,7 +53,7 @@ def claims(case):
 
 
 def error(values):
-    """Monte-Carlo error of a mean over seeds."""
+    """Return the Monte-Carlo error of a mean over seeds."""
     return np.std(values, ddof=1) / len(values) ** 0.5
 
 
@@ -74,7 +74,7 @@ def test_place_intervals_cover(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", JUDGES)
-def test_claimed_inversions_are_true(case):
+def test_expected_inversions_are_calibrated(case):
     _, _, claimed, true, _ = claims(case)
     if "coin" in case:
         # 300 answers hardly tell a coin from 40% wrong answers: were all pairs of 60 items random,
@@ -109,7 +109,7 @@ def test_coin_is_not_complete_and_has_wide_intervals(confidence):
 
 
 @pytest.mark.parametrize("method", ["rating", "quicksort", "degree"])
-def test_judge_of_the_position_is_named_and_not_complete(method):
+def test_judge_who_answers_by_position_is_reported_and_incomplete(method):
     ranker = PreferenceRanker(lambda u, v: 1.0, method=method, max_calls=200, random_state=0)
     with pytest.warns(UserWarning, match="The judge prefers the item shown first in 100% of"):
         ranker.rank(list(range(20)))
@@ -120,7 +120,7 @@ def test_judge_of_the_position_is_named_and_not_complete(method):
 
 
 @pytest.mark.parametrize("method", ["rating", "quicksort", "degree", "halving"])
-def test_sorted_items_do_not_look_like_a_judge_of_the_position(method):
+def test_sorted_items_cause_no_warning_of_position_bias(method):
     ranker = PreferenceRanker(lambda u, v: u < v, method=method, top_k=5, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -150,7 +150,7 @@ def test_repeating_judge_is_detected():
 
 
 @pytest.mark.slow
-def test_adversary_among_four_is_as_good_as_known():
+def test_unknown_adversary_costs_no_more_than_a_known_one():
     taus, negative = {"learned": [], "known": []}, []
     for seed in range(8):
         places = np.random.default_rng([seed, 9]).permutation(30)
@@ -189,8 +189,8 @@ def test_cheap_judge_is_asked_most():
     assert ranker.cost_ == cheap.calls + 10 * dear.calls
 
 
-def test_posterior_is_that_of_a_grid():
-    """Two items, by numerical integration over all parameters that one kind of answers leaves."""
+def test_posterior_equals_importance_sampling():
+    """Compare two items with draws from the prior, weighted by the likelihood."""
     model = JudgeModel(2, 0, noise=0.1)
     for _ in range(6):
         model.add_pair(0, 1, 1.0)

@@ -23,7 +23,7 @@ def random_preference(rng, n):
 
 
 def random_targets(rng, m, n):
-    """Labels of up to three levels, some of them missing."""
+    """Return labels of up to three levels, some of them missing."""
     targets = rng.integers(0, 3, (m, n)).astype(float)
     targets[rng.random((m, n)) < 0.2] = np.nan
     targets[:, :2] = [0.0, 1.0]  # so that no query is empty
@@ -40,7 +40,7 @@ def expected_loss(targets, probability, loss):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("w", ["unit", "difference", ("top_k", 1)], ids=str)
-def test_all_of_it_by_enumeration(seed, w):
+def test_regret_equals_enumeration(seed, w):
     rng = np.random.default_rng(seed)
     n, m = 5, 4
     h, targets = random_preference(rng, n), random_targets(rng, m, n)
@@ -102,7 +102,7 @@ def test_all_of_it_by_enumeration(seed, w):
     assert found.least_loss == pytest.approx(best, abs=1e-13)
 
 
-def test_cycles_of_few_items_among_many_are_solved():
+def test_best_order_of_many_items_with_one_small_cycle():
     blocks = np.concatenate([[0, 1, 2], 3 * np.arange(1, 30)])
     turned = [np.concatenate([np.roll(blocks[:3], by), blocks[3:]]) for by in range(3)]
     solved = ranking_regret(np.arange(len(blocks)), None, turned)
@@ -135,7 +135,7 @@ def test_regret_of_quicksort_on_two_levels_is_at_most_that_of_the_preference(see
     assert ranking_regret("degree", h, targets).loss <= 2 * direct.loss + 1e-12
 
 
-def test_losses_of_an_order_and_of_its_preference_are_the_same():
+def test_loss_of_an_order_equals_that_of_its_preference():
     rng = np.random.default_rng(0)
     for n in (1, 2, 7, 60):
         y = rng.integers(0, 4, n)

@@ -46,7 +46,7 @@ def test_exact_judge_gives_the_order(name, step):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_same_answers_in_the_same_order_ask_the_same(name):
+def test_same_answers_lead_to_the_same_questions(name):
     places = np.random.default_rng(1).permutation(20)
     one, other = (SAMPLERS[name](list(range(20)), seed=3) for _ in range(2))
     judge = Judge(places, 0, noise=0.1)
@@ -79,7 +79,7 @@ def test_answers_may_come_in_any_order_and_late(name):
     assert places[sampler.ranking()].tolist() == list(range(20))
 
 
-def test_comparisons_that_wait_are_not_asked_again():
+def test_outstanding_comparisons_are_not_asked_again():
     sampler = Sampler(list(range(12)), seed=0)
     asked = [frozenset(comparison.places) for comparison in sampler.ask(40)]
     assert len(asked) == len(set(asked)) == 40
@@ -177,7 +177,7 @@ def test_orders_of_several_items_find_the_first(answers):
         assert np.mean(calls) < 75
 
 
-def test_incomplete_orders_say_nothing_of_missing_items():
+def test_incomplete_orders_carry_no_information_about_missing_items():
     whole, part = (Sampler(list("abcd"), size=4, answers="order", seed=0) for _ in range(2))
     whole.tell(Comparison((0, 1, 2, 3)), [0, 1, 2, 3])
     part.tell(Comparison((0, 1, 2, 3)), [0, 1])
@@ -187,7 +187,7 @@ def test_incomplete_orders_say_nothing_of_missing_items():
     assert whole.ratings().beats()[0, 3] > beats[0, 3]
 
 
-def test_top_k_asks_less_than_a_whole_order_and_is_right():
+def test_top_k_asks_less_than_a_whole_order():
     places = np.random.default_rng(5).permutation(60)
     whole = answer_all(Sampler(list(range(60)), seed=0), Judge(places, 0))
     top = answer_all(Sampler(list(range(60)), top_k=5, seed=0), Judge(places, 0))
@@ -196,7 +196,7 @@ def test_top_k_asks_less_than_a_whole_order_and_is_right():
     assert top.uncertainty().top > 0.9
 
 
-def test_prior_scores_help_and_are_outvoted():
+def test_good_prior_scores_help_and_bad_ones_are_outvoted():
     places = np.random.default_rng(6).permutation(40)
     found = {
         name: np.mean(
@@ -285,7 +285,7 @@ def test_unfinished_rounds_use_their_answers():
         assert sorted(sampler.ranking()) == list(range(40))
 
 
-def test_items_without_answers_are_left_as_they_are():
+def test_no_or_one_item_needs_no_question():
     sampler = Sampler([], seed=0)
     assert sampler.ask() == []
     assert sampler.done()
@@ -319,9 +319,9 @@ def test_ratings_and_leaderboards_have_the_items(items):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("refused", ["all", "item 0"])
+@pytest.mark.parametrize("abstained", ["all", "item 0"])
 @pytest.mark.parametrize("step", [None, 1])
-def test_asking_ends_although_a_judge_abstains(form, refused, step):
+def test_asking_ends_although_a_judge_abstains(form, abstained, step):
     places = np.random.default_rng(0).permutation(7)
     sampler = Sampler(list(range(7)), seed=0, **form)
     n_asked = 0
@@ -330,11 +330,11 @@ def test_asking_ends_although_a_judge_abstains(form, refused, step):
             n_asked += 1
             order = np.argsort(places[list(comparison.places)]).tolist()
             answer = {"degree": order[0] == 0, "best": order[0], "order": order}[sampler.answers]
-            abstains = refused == "all" or 0 in comparison.places
+            abstains = abstained == "all" or 0 in comparison.places
             sampler.tell(comparison, None if abstains else answer)
         assert n_asked < 200
     assert sampler.done()
-    if refused == "item 0" and form.get("size") != 7:
+    if abstained == "item 0" and form.get("size") != 7:
         # Without item 0, the best of three does not tell the order of the last two.
         k = 4 if form.get("size") == 3 else 6
         k = form.get("top_k", k)
@@ -342,7 +342,7 @@ def test_asking_ends_although_a_judge_abstains(form, refused, step):
         assert found[:k] == [place for place in np.argsort(places).tolist() if place][:k]
 
 
-def test_an_order_of_one_item_is_an_abstention():
+def test_order_of_one_item_is_an_abstention():
     one, other = (Sampler(list(range(6)), size=3, answers="order", seed=0) for _ in range(2))
     for _ in range(40):
         asked = one.ask()

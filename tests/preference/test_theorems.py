@@ -48,7 +48,7 @@ def run(method, h, counts=None):
 
 
 def quicksorts(h, top_k=None):
-    """How often each order comes out over all shuffles, and the mean number of pairs asked."""
+    """Return the frequency of each order over all shuffles, and the mean number of pairs."""
     n, orders, counts = len(h), {}, []
     shuffles = list(permutations(range(n)))
     for shuffle in shuffles:
@@ -77,7 +77,7 @@ def h_as_tuple(h):
 @pytest.mark.parametrize(
     ("n", "degrees"), [(3, (0, Fraction(1, 3), Fraction(1, 2), 1)), (4, (0, 1))]
 )
-def test_two_levels_expected_loss_of_quicksort_is_that_of_the_preference(n, degrees):
+def test_quicksort_on_two_levels_has_the_expected_loss_of_the_preference(n, degrees):
     for h in plain.preferences(n, degrees):
         distribution = plain.quicksort_orders(h_as_tuple(h), range(n))
         floats = np.array(h, dtype=float)
@@ -91,7 +91,7 @@ def test_two_levels_expected_loss_of_quicksort_is_that_of_the_preference(n, degr
 
 
 @pytest.mark.slow
-def test_two_levels_for_all_tournaments_of_five():
+def test_quicksort_on_two_levels_for_all_tournaments_of_five():
     targets = np.array(plain.two_levels(5))
     better = targets[:, None, :] > targets[:, :, None]  # row is worse than column
     for h in plain.preferences(5):
@@ -106,7 +106,7 @@ def test_two_levels_for_all_tournaments_of_five():
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_full_orders_quicksort_loses_at_most_twice(n):
+def test_quicksort_on_full_orders_loses_at_most_twice(n):
     worst = Fraction(0)
     for h in plain.preferences(n):
         distribution = plain.quicksort_orders(h_as_tuple(h), range(n))
@@ -119,7 +119,7 @@ def test_full_orders_quicksort_loses_at_most_twice(n):
     assert worst > 1  # the bound of two levels does not hold here
 
 
-def test_full_orders_counterexample():
+def test_quicksort_on_a_cycle_loses_four_ninths():
     distribution = plain.quicksort_orders(h_as_tuple(CYCLE), range(3))
     labels = [3, 2, 1]
     assert plain.preference_loss(CYCLE, labels) == Fraction(1, 3)
@@ -129,7 +129,7 @@ def test_full_orders_counterexample():
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
-def test_two_levels_degree_loses_at_most_twice_and_that(n):
+def test_degree_on_two_levels_has_the_tight_bound_of_two(n):
     worst = Fraction(0)
     for h in plain.preferences(n):
         order = sort_by_degree(range(n), np.array(h, dtype=float))
@@ -145,11 +145,11 @@ def test_two_levels_degree_loses_at_most_twice_and_that(n):
 
 
 def adversarial(h, labels):
-    """By degree, ties to the worse item."""
+    """Return the order by degree, with ties broken for the worse item."""
     return sorted(range(len(h)), key=lambda u: (-sum(h[u]), labels[u]))
 
 
-def test_full_orders_degree_can_lose_three_times():
+def test_degree_on_full_orders_can_lose_three_times():
     worst = max(
         plain.order_loss(adversarial(h, labels), labels) / plain.preference_loss(h, labels)
         for h in plain.preferences(3)
@@ -159,7 +159,7 @@ def test_full_orders_degree_can_lose_three_times():
     assert worst == 3
 
 
-def test_no_deterministic_method_beats_twice():
+def test_no_deterministic_method_has_a_better_bound_than_two():
     for order in permutations(range(3)):
         # The cycle goes on, so that one item stands last that beats the first.
         labels = [0, 0, 0]
@@ -181,7 +181,7 @@ def test_planned_calls_of_quicksort(n, calls):
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_most_calls_are_those_of_transitive_preferences(n):
+def test_transitive_preferences_need_the_maximum_of_calls(n):
     most = call_plan(n)["quicksort"].calls
     for h in plain.preferences(n):
         calls = float(plain.quicksort_calls(h_as_tuple(h), range(n)))
@@ -309,7 +309,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("w", WEIGHTS, ids=str)
-def test_weighted_losses_by_the_definition(w):
+def test_weighted_losses_equal_their_definition(w):
     # Six of the 24 orders with each labels, and the next six with the next.
     orders = list(permutations(range(4)))
     for number, labels in enumerate(product([0, 1, 2], repeat=4)):
@@ -335,7 +335,7 @@ def test_weights_with_the_axioms_keep_the_equality_of_two_levels():
                 assert loss == pytest.approx(preference_regret(floats, labels, w=w).loss, abs=1e-15)
 
 
-def test_quicksort_of_many_is_near_its_expected_calls():
+def test_quicksort_of_many_items_makes_about_the_expected_calls():
     n, asked = 3000, []
 
     def preference(pairs):
