@@ -345,7 +345,11 @@ def test_degrees_require_the_loser():
             r"c must be finite; got 'inf'",
         ),
         ("winner,winner\nx,y\n", {}, "names of columns must differ"),
-        ("winner,loser\n'x\n", {"covariates": ["z"]}, "a column 'z_a' is required"),
+        (
+            "winner,loser\n'x\n",
+            {"covariates": ["z"]},
+            r"a column 'z_a' \(or 'z' itself\) is required",
+        ),
     ],
 )
 def test_wrong_logs_are_rejected(text, params, what):

@@ -137,6 +137,8 @@ def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, w
 def test_wrong_comparisons_are_rejected(comparison, what):
     with pytest.raises(ValueError, match=what):
         Sampler(list(range(5))).tell(comparison, True)
+    with pytest.raises(TypeError, match=r"must be a Comparison.*got \(0, 1\)"):
+        Sampler(list(range(5))).tell((0, 1), True)
 
 
 @pytest.mark.parametrize(

@@ -158,11 +158,11 @@ class Posterior:
             return self.theta + rng.standard_normal((n_draws, n)) @ root.T
         # A solution for a right-hand side with the second derivative as its covariance.
         second = self._problem.second(self.parameters)
-        found = [
+        steps = [
             second.solve(self._problem.noise(self.parameters, rng), 1e-3)[:n]
             for _ in range(min(n_draws, 200))
         ]
-        return self.theta + np.array(found)
+        return self.theta + np.array(steps)
 
 
 def fit(rows: Comparisons, *, scale: float, tolerance: float = 1e-9) -> Posterior:
@@ -262,9 +262,9 @@ class _Problem:
         total = up + down
         if self._ties:
             total = total + np.exp(parameters[-1] - high)
-        found = _Outcomes(x, high + np.log(total), up / total, down / total)
-        self._last = parameters, found
-        return found
+        outcomes = _Outcomes(x, high + np.log(total), up / total, down / total)
+        self._last = parameters, outcomes
+        return outcomes
 
     def value(self, parameters: Floats) -> tuple[float, Floats]:
         """Return the negative log-posterior and its gradient."""
@@ -283,10 +283,10 @@ class _Problem:
     def _gather(self, values: Floats, size: int) -> Floats:
         """Return the derivatives for all parameters, given those for the utilities."""
         n, rows = self.rows.n, self.rows
-        found = np.zeros(size)
-        found[:n] = np.bincount(rows.first, values, n) - np.bincount(rows.second, values, n)
-        found[n : n + len(self._columns)] = self._columns @ values
-        return found
+        derivatives = np.zeros(size)
+        derivatives[:n] = np.bincount(rows.first, values, n) - np.bincount(rows.second, values, n)
+        derivatives[n : n + len(self._columns)] = self._columns @ values
+        return derivatives
 
     def second(self, parameters: Floats) -> _Second:
         """Return the second derivative."""
@@ -318,8 +318,8 @@ class _Problem:
         at = self._outcomes(parameters)
         win, loss = at.win, at.loss
         curve = self.rows.weight * self._slope**2 * ((win + loss) / 4 - ((win - loss) / 2) ** 2)
-        found = self._gather(np.sqrt(curve) * rng.standard_normal(curve.size), parameters.size)
-        return found + np.sqrt(self.precision) * rng.standard_normal(parameters.size)
+        noise = self._gather(np.sqrt(curve) * rng.standard_normal(curve.size), parameters.size)
+        return noise + np.sqrt(self.precision) * rng.standard_normal(parameters.size)
 
     def maximum(self, parameters: Floats, tolerance: float) -> Floats:
         """Return the mode, by Newton's method with conjugate gradients and step halving."""
@@ -331,11 +331,11 @@ class _Problem:
             slope, size = float(gradient @ step), 1.0
             while True:
                 tried = parameters + size * step
-                found = self.value(tried)
-                if found[0] <= loss + 1e-4 * size * slope + 1e-12 * abs(loss) or size < 1e-6:
+                value = self.value(tried)
+                if value[0] <= loss + 1e-4 * size * slope + 1e-12 * abs(loss) or size < 1e-6:
                     break
                 size /= 2
-            parameters, (loss, gradient) = tried, found
+            parameters, (loss, gradient) = tried, value
             if size * np.abs(step).max() < tolerance or size < 1e-6:
                 break
         return parameters
@@ -372,24 +372,24 @@ class _Second:
     def times(self, vector: Floats) -> Floats:
         """Return the product with a vector."""
         n = self.strengths.shape[0]
-        found = self.diagonal * vector
-        found[:n] += self.strengths @ vector[:n] + self.border[:, :n].T @ vector[n:]
+        product = self.diagonal * vector
+        product[:n] += self.strengths @ vector[:n] + self.border[:, :n].T @ vector[n:]
         others = self.border[:, n:] - np.diag(np.diagonal(self.border[:, n:]))
-        found[n:] += self.border[:, :n] @ vector[:n] + others @ vector[n:]
-        return found
+        product[n:] += self.border[:, :n] @ vector[:n] + others @ vector[n:]
+        return product
 
     def solve(self, right: Floats, tolerance: float) -> Floats:
         """Return the solution by conjugate gradients, preconditioned by the diagonal."""
         shape = (right.size, right.size)
         inverse = 1 / self.diagonal
-        found, _ = cg(
+        solution, _ = cg(
             LinearOperator(shape, self.times, dtype=np.float64),
             right,
             rtol=tolerance,
             maxiter=10 * right.size + 100,
             M=LinearOperator(shape, lambda vector: inverse * vector.ravel(), dtype=np.float64),
         )
-        return np.asarray(found)
+        return np.asarray(solution)
 
     def dense(self) -> Floats:
         """Return the full matrix."""

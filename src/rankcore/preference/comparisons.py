@@ -88,22 +88,24 @@ def judge_warnings(
     ``first_won`` are the sums of the degrees of the items shown first. Without ``reliability``,
     only judges who answer by the order shown are named.
     """
-    found = []
+    sentences = []
     for j, (name, n) in enumerate(zip(judges, n_answers.tolist(), strict=True)):
         if n < _ENOUGH:
             continue
         fraction = first_won[j] / n
         if abs(fraction - 0.5) > _ONE_SIDED:
             which = "first" if fraction > 0.5 else "second"
-            found.append(
+            sentences.append(
                 f"{who(name)} prefers the item shown {which} in {max(fraction, 1 - fraction):.0%} "
                 f"of {n:.0f} answers, whatever the items are"
             )
         elif reliability is not None and abs(reliability[j]) < _USELESS:
-            found.append(f"answers of {who(name)} hardly depend on the items: a coin does as well")
+            sentences.append(
+                f"answers of {who(name)} hardly depend on the items: a coin does as well"
+            )
         elif reliability is not None and reliability[j] < 0:
-            found.append(f"{who(name)} prefers the worse item")
-    return found
+            sentences.append(f"{who(name)} prefers the worse item")
+    return sentences
 
 
 def judge_names(judges: Any) -> tuple[Hashable, ...]:

@@ -322,9 +322,9 @@ class Driver:
                     f"a batch must answer each of {len(request)} pairs; got {len(answers)} answers"
                 )
         good, left, wrong = [], [], None
-        for comparison, one in zip(request, answers, strict=True):
+        for comparison, value in zip(request, answers, strict=True):
             try:
-                good.append((comparison, self.sampler.parse(comparison, one)))
+                good.append((comparison, self.sampler.parse(comparison, value)))
             except (TypeError, ValueError) as error:
                 left.append(comparison)
                 wrong = AnswerError(str(error))

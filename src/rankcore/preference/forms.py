@@ -130,14 +130,14 @@ class Judges:
             raise TypeError(f"Judges requires functions of two items by name; got {functions!r}")
         if len({is_async(function) for function in self.functions.values()}) > 1:
             raise TypeError("Judges must all be async, or none of them")
-        given = dict.fromkeys(functions, 1.0) if prices is None else prices
-        if not isinstance(given, Mapping) or given.keys() != functions.keys():
+        by_name = dict.fromkeys(functions, 1.0) if prices is None else prices
+        if not isinstance(by_name, Mapping) or by_name.keys() != functions.keys():
             raise ValueError(
                 f"prices must be given for each of the judges {list(functions)}; got {prices!r}"
             )
-        for price in given.values():
+        for price in by_name.values():
             check_real(price, "price of a judge", 0)
-        self.prices = {str(name): float(price) for name, price in given.items()}
+        self.prices = {str(name): float(price) for name, price in by_name.items()}
 
 
 class Indexed:
@@ -229,8 +229,8 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     degrees = degrees.astype(np.float64, copy=False)
     inside = (degrees >= 0) & (degrees <= 1)  # NaN is not
     if not inside.all():
-        found = degrees[~inside][0]
-        raise ValueError(f"a preference must return degrees in [0, 1]; got {found}")
+        wrong = degrees[~inside][0]
+        raise ValueError(f"a preference must return degrees in [0, 1]; got {wrong}")
     return degrees
 
 
@@ -278,10 +278,10 @@ def item_array(items: Items) -> NDArray[Any]:
     """Return items as an array of one dimension: of objects, unless they are one already."""
     if isinstance(items, np.ndarray) and items.ndim == 1:
         return items
-    found = np.empty(len(items), dtype=object)
+    array = np.empty(len(items), dtype=object)
     for k, item in enumerate(items):
-        found[k] = item
-    return found
+        array[k] = item
+    return array
 
 
 def shown(values: Any) -> str:

@@ -172,26 +172,27 @@ def _resampled(
     rows: Comparisons, posterior: Posterior, scale: float, n: int, rng: np.random.Generator
 ) -> Floats:
     """Fit strengths to resampled rows, moved to the strengths of all rows."""
-    found = np.empty((n, rows.n))
+    strengths = np.empty((n, rows.n))
     for draw in range(n):
         weight = rows.weight * rng.poisson(1.0, rows.weight.size)
-        found[draw] = fit(replace(rows, weight=weight).merged(), scale=scale, tolerance=1e-4).theta
-    return np.asarray(found + (posterior.theta - found.mean(axis=0)))
+        resampled = replace(rows, weight=weight).merged()
+        strengths[draw] = fit(resampled, scale=scale, tolerance=1e-4).theta
+    return np.asarray(strengths + (posterior.theta - strengths.mean(axis=0)))
 
 
 def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Places:
     played = rows.weight > 0
     pairs = rows.first[played], rows.second[played]
     graph = coo_array((np.ones(pairs[0].size), pairs), (rows.n, rows.n))
-    groups, found = connected_components(graph, directed=False)
+    groups, group = connected_components(graph, directed=False)
     if groups > 1 and disconnected == "raise":
-        some = items[[np.flatnonzero(found == g)[0] for g in range(2)]].tolist()
+        examples = items[[np.flatnonzero(group == g)[0] for g in range(2)]].tolist()
         raise ValueError(
             f"comparisons must connect all items; got {groups} groups without comparisons "
-            f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
+            f"between them, such as those of {examples[0]!r} and {examples[1]!r}: rate each on its "
             'own, or order groups by the prior with disconnected="prior"'
         )
-    return np.asarray(found, dtype=np.intp)
+    return np.asarray(group, dtype=np.intp)
 
 
 def _numbers(
@@ -203,18 +204,19 @@ def _numbers(
 ) -> Floats:
     """Return a column of numbers, given as text or numbers; ``rows`` are their rows in a file."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.array([_number(value) for value in values])
-    if found.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; got shape {found.shape}")
-    for k in np.flatnonzero(~(np.isfinite(found) & (found >= low) & (found <= high)))[:1].tolist():
+        numbers = np.array([_number(value) for value in values])
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; got shape {numbers.shape}")
+    wrong = ~(np.isfinite(numbers) & (numbers >= low) & (numbers <= high))
+    for k in np.flatnonzero(wrong)[:1].tolist():
         allowed = f"in [{low:g}, {high:g}]" if high < np.inf else f">= {low:g} and finite"
         allowed = "finite" if low == -np.inf else allowed
-        value = values[k] if isinstance(values, list) else float(found[k])
+        value = values[k] if isinstance(values, list) else float(numbers[k])
         row = k if rows is None else rows[k] + 1
         raise ValueError(f"{name} must be {allowed}; got {shown(value)} in row {row}")
-    return found
+    return numbers
 
 
 def _number(value: Any) -> float:
@@ -360,8 +362,10 @@ def read_games(
         wanted += [name] if name in table else [f"{name}_a", f"{name}_b"]
     for name in wanted:
         if name not in table:
+            of_two = [f" (or {k!r} itself)" for k in covariates if name in (f"{k}_a", f"{k}_b")]
             raise ValueError(
-                f"{title}: a column {name!r} is required; got {', '.join(table) or 'none'}"
+                f"{title}: a column {name!r}{''.join(of_two)} is required; got "
+                f"{', '.join(table) or 'none'}"
             )
     columns = {name: table[name] for name in wanted}
     whole = [
@@ -401,15 +405,15 @@ def read_games(
     )
 
 
-def _outcome(said: str, first: str, second: str, where: str) -> float:
-    known = _OUTCOMES.get(said.strip())
-    if known is not None:
-        return known
-    if said in (first, second):
-        return float(said == first)
+def _outcome(outcome: str, first: str, second: str, where: str) -> float:
+    degree = _OUTCOMES.get(outcome.strip())
+    if degree is not None:
+        return degree
+    if outcome in (first, second):
+        return float(outcome == first)
     raise ValueError(
         f"{where}: the winner must be model_a, model_b, tie, tie (bothbad) or one of the two "
-        f"items; got {said!r}"
+        f"items; got {outcome!r}"
     )
 
 
@@ -483,12 +487,12 @@ def _parse_json(file: IO[str], title: str) -> dict[str, list[Any]]:
             continue
         where = title if whole else f"{title}, line {number}"
         try:
-            found = json.loads(part)
+            parsed = json.loads(part)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{where}: {error}; required is an array of objects, or an object in each line"
             ) from error
-        for row in found if whole else [found]:
+        for row in parsed if whole else [parsed]:
             if not isinstance(row, dict):
                 raise ValueError(f"{where}: each game must be an object; got {shown(row)}")
             rows.append(row)

@@ -214,7 +214,7 @@ def plan(
     check_real(latency, "latency", 0)
     params = {"top_k": k, "max_calls": budget, "noise": noise, **params}
     rng = np.random.default_rng(random_state)
-    found = []
+    results = []
     for _ in range(simulations):
         places = rng.permutation(n)
         judge = _Judge(places, noise, repeats_itself, rng)
@@ -225,13 +225,13 @@ def plan(
         top = 1.0 if k is None else float(np.mean(np.sort(place_found[:k]) < min(k, n)))
         rounds = sum(ceil(size / parallel) for size in judge.sizes)
         tau = float(kendalltau(place_found, np.arange(n)).statistic)
-        found.append((ranker.n_calls_, tau, top, latency * rounds))
-    calls, tau, top, seconds = np.mean(found, axis=0)
+        results.append((ranker.n_calls_, tau, top, latency * rounds))
+    calls, tau, top, seconds = np.mean(results, axis=0)
     return Plan(
         method=ranker.sampler_.method,
         calls=float(calls),
         tau=float(tau),
-        tau_spread=float(np.std(found, axis=0)[1]),
+        tau_spread=float(np.std(results, axis=0)[1]),
         top_share=float(top),
         seconds=float(seconds),
         price=float(price * calls),

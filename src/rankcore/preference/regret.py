@@ -227,19 +227,19 @@ def _queries(targets: Any, probability: Any, w: Any) -> tuple[int, list[_Query]]
     chance = np.full(m, 1.0 / m) if probability is None else np.asarray(probability, np.float64)
     if chance.shape != (m,) or (chance < 0).any() or not np.isclose(chance.sum(), 1.0):
         raise ValueError(f"probability must have {m} numbers that add up to 1; got {probability}")
-    found: dict[bytes, _Query] = {}
+    queries: dict[bytes, _Query] = {}
     for row, p in zip(labels, chance, strict=True):
         inside = ~np.isnan(row)
         items = np.flatnonzero(inside)
         size = items.size
-        query = found.setdefault(inside.tobytes(), _Query(items, np.zeros((size, size))))
+        query = queries.setdefault(inside.tobytes(), _Query(items, np.zeros((size, size))))
         if size < 2:
             continue
         position = np.searchsorted(np.sort(-row[items]), -row[items])
         table = weight_table(w, size)[np.ix_(position, position)]
         worse = row[items][:, None] < row[items]
         query.costs[worse] += p * table[worse] / (size * (size - 1) / 2)
-    return n, list(found.values())
+    return n, list(queries.values())
 
 
 def _total(queries: list[_Query], n: int) -> Floats:

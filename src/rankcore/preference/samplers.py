@@ -160,15 +160,15 @@ class Sampler:
             Shorter than n if nothing more is worth asking, or if answers are needed first.
         """
         (COUNT | None).check(n, "n")
-        found: list[Comparison] = []
-        while n is None or len(found) < n:
-            if not self._queue and ((n is None and found) or not self._plan()):
+        comparisons: list[Comparison] = []
+        while n is None or len(comparisons) < n:
+            if not self._queue and ((n is None and comparisons) or not self._plan()):
                 break
             places, judge = self._queue.popleft()
             comparison = Comparison(places, judge, tuple(self.items[place] for place in places))
             self._waiting[comparison] += 1
-            found.append(comparison)
-        return found
+            comparisons.append(comparison)
+        return comparisons
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison, whether or not this sampler has asked it.
@@ -328,6 +328,11 @@ class Sampler:
     # ------------------------------------------------------------------ answers
 
     def _checked(self, comparison: Comparison, judge: Hashable) -> tuple[tuple[int, ...], int]:
+        if not isinstance(comparison, Comparison):
+            raise TypeError(
+                "comparison must be a Comparison, as ask returns, or Comparison((i, j)) of "
+                f"positions; got {shown(comparison)}"
+            )
         places = tuple(comparison.places)
         if not 2 <= len(set(places)) == len(places) or not all(
             0 <= place < len(self.items) for place in places
@@ -453,8 +458,8 @@ class Sampler:
         """Choose the judge with the most information for its price in one Thompson draw."""
         if len(self._judges) == 1:
             return self._judges[0]
-        one = int(self._rng.integers(len(draws.theta)))
-        part = Draws(draws.theta[one : one + 1], draws.parameters[one : one + 1])
+        draw = int(self._rng.integers(len(draws.theta)))
+        part = Draws(draws.theta[draw : draw + 1], draws.parameters[draw : draw + 1])
         value = part.reliability(self._rng)[0] ** 2 / self._prices
         return self._judges[int(np.argmax(value))]
 
