@@ -128,6 +128,20 @@ def test_sorted_items_cause_no_warning_of_position_bias(method):
     assert ranker.complete_
 
 
+def test_leaderboard_places_cover_simultaneously_and_are_narrow():
+    covered, widths = [], []
+    for seed in range(4):
+        places = np.random.default_rng([seed, 6]).permutation(20)
+        judge = Judge(places, seed, noise=0.1)
+        board = answer_all(Sampler(list(range(20)), seed=seed), judge, 200).ratings().leaderboard()
+        covered.append(
+            all(row.first_place <= places[row.item] + 1 <= row.last_place for row in board)
+        )
+        widths += [row.last_place - row.first_place for row in board]
+    assert np.mean(covered) >= 0.75
+    assert np.mean(widths) < 8
+
+
 def test_position_bias_and_error_rate_are_estimated():
     places = np.random.default_rng(1).permutation(40)
     sampler = Sampler(list(range(40)), seed=0)

@@ -104,6 +104,7 @@ class Ratings:
     effects: dict[str, tuple[float, float]] = field(default_factory=dict)
     tie_probability: float | None = None
     _source: Posterior | Floats = field(repr=False, default_factory=lambda: np.empty((0, 0)))
+    _is_sampled: bool = field(repr=False, default=False)  # `_source` are draws of the posterior
 
     def of_items(self, positions: Places) -> Ratings:
         """Return the ratings of a list of items, by their positions; some may occur twice.
@@ -194,7 +195,9 @@ class Ratings:
         -----
         The intervals are scores with a multiple of the standard errors that covers all of them
         together in ``level`` of the draws; places are from the intervals of all differences of two
-        items in the same way (maximum of the studentised differences).
+        items in the same way (maximum of the studentised differences). Of a sampler, whose
+        strengths are far from normal, they are the places in the most central ``level`` of the
+        draws.
         """
         check_level(level)
         n, draws, items = self.scores.size, self._draws, self.items.tolist()
@@ -212,7 +215,9 @@ class Ratings:
             np.maximum(largest, differences.max(axis=1), out=largest)
         limit = float(np.quantile(largest, level)) if n else 0.0
         above = (self.scores - self.scores[:, None]) / spreads > limit  # j above i
-        better, worse = above.sum(axis=1), above.sum(axis=0)
+        first, last = above.sum(axis=1) + 1, n - above.sum(axis=0)
+        if self._is_sampled and n:
+            first, last = self._central_places(level)
         return [
             Standing(
                 item=items[i],
@@ -220,12 +225,24 @@ class Ratings:
                 low=float(self.scores[i] - width * errors[i]),
                 high=float(self.scores[i] + width * errors[i]),
                 place=place,
-                first_place=int(better[i]) + 1,
-                last_place=n - int(worse[i]),
+                first_place=int(first[i]),
+                last_place=int(last[i]),
                 n_answers=float(self.n_answers[i]),
             )
             for place, i in enumerate(self.ranking.tolist(), start=1)
         ]
+
+    def _central_places(self, level: float) -> tuple[Places, Places]:
+        """Return the first and last places of the items in the most central draws."""
+        places, m = self._places, len(self._places)
+        central = np.full(m, m)
+        for column in places.T:
+            ordered = np.sort(column)
+            below = np.searchsorted(ordered, column, side="right")  # draws with no higher place
+            above = m - np.searchsorted(ordered, column)
+            central = np.minimum(central, np.minimum(below, above))
+        kept = places[central >= np.quantile(central, 1 - level, method="lower")] + 1
+        return kept.min(axis=0), kept.max(axis=0)
 
 
 def places_of(strengths: Floats) -> NDArray[np.int32]:

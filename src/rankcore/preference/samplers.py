@@ -234,6 +234,7 @@ class Sampler:
             reliability=u.reliability,
             position_bias=float(u.position_bias.mean()),
             _source=theta,
+            _is_sampled=True,
         )
 
     def uncertainty(self) -> Uncertainty:
