@@ -217,6 +217,18 @@ def test_changes_of_the_input_change_the_prediction(served):
     assert n_moved > 2
 
 
+def test_a_missing_category_is_never_proposed():
+    missing = np.arange(N) % 4 == 0
+    rows = np.where(missing, None, SITES[np.arange(N) % 3])[:, None]
+    model = make_pipeline(OneHotEncoder(), rc.PRank(random_state=0)).fit(rows, missing.astype(int))
+    known = np.array([*SITES[:3], None], dtype=object)[:, None]
+    assert model.predict(known).tolist() == [0, 0, 0, 1]
+    for background in (None, rows):
+        why = rc.explain.rank(model, rows[1:2], background=background)
+        assert why.up[0] is not None
+        assert why.up[0] != why.up[0]  # NaN: no known category raises the rank
+
+
 def test_printed_numbers_change_the_prediction():
     model, rows = fitted("scaled")
     n_moved = 0
