@@ -259,7 +259,8 @@ def curve(
     const double[::1] margins not None,
     const double[::1] factors not None,
     const double[::1] curvatures not None,
-    double[::1] z not None,  # (n_docs,)
+    # (n_docs,): if there are rows it is written, less the value of the first row of each query
+    double[::1] z not None,
     double[::1] out not None,  # (n_docs,): second derivatives times ``z``
     double[::1] product,  # (n_features,), or None: ``out`` times rows is added to it
     int64_t first,
@@ -270,7 +271,8 @@ def curve(
     cdef Room room
     cdef Graded graded
     cdef Listed pairs_listed
-    cdef int64_t q, start, n, n_docs = scores.shape[0]
+    cdef double origin
+    cdef int64_t q, k, start, n, n_docs = scores.shape[0]
     cdef bint listed = pairs.pair_bounds is not None, roomy = True
     _check(pairs, rows, weights, scores, margins, factors, first, last)
     if curvatures.shape[0] != n_docs or z.shape[0] != n_docs or out.shape[0] != n_docs:
@@ -288,6 +290,10 @@ def curve(
                 continue
             if X != NULL:
                 rc_stream_docs(X, &pairs.docs[start], n, &weights[0], &z[start])
+                # This changes no difference; columns far from 0 would take digits of the products.
+                origin = z[start]
+                for k in range(start, start + n):
+                    z[k] -= origin
             if listed:
                 memset(&out[start], 0, n * sizeof(double))
                 pairs_listed = _listed(pairs, q)

@@ -37,7 +37,8 @@ cdef class PairModel(OnlineModel):
     mistakes and visits of queries so far, the number of members, and the successes of the current
     hypothesis and of all in the current unit.
     ``scale`` has the factors of features while learning, by their moments, see `Moments`; all
-    weights are those of features as they are, so that they stay the same when factors change.
+    weights are those of features as they are, so that they stay the same when factors change. The
+    factor of a constant is 0: its weight would be a sum of rounding errors.
     Without factors the axis "standardized" is empty.
 
     The axis "room" is the capacity for members. With a criterion, ``values`` are its values for
@@ -137,8 +138,8 @@ cdef class PairModel(OnlineModel):
         if not are_counts(self["counts"], self["born"]) or (successes < 0).any():
             raise ValueError("the counts and successes of the model must be >= 0")
         scale = self["scale"]
-        if scale.size not in (0, self.n_features) or not (scale > 0).all():
-            raise ValueError("the array scale must have a factor > 0 for each feature, or none")
+        if scale.size not in (0, self.n_features) or not (scale >= 0).all():
+            raise ValueError("the array scale must have a factor >= 0 for each feature, or none")
 
     def saved(self):
         """Return the arrays that determine the model, without free room."""

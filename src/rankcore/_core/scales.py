@@ -75,15 +75,28 @@ def warn_of_scales(columns: Sequence[int], names: Sequence[str] | None, learner:
     """Warn about columns that are off scale, by their names, with a remedy."""
     if not columns:
         return
-    listed = [str(column) if names is None else repr(names[column]) for column in columns]
-    shown = ", ".join(listed[:NAMED_COLUMNS])
-    more = f" and {len(listed) - NAMED_COLUMNS} more" if len(listed) > NAMED_COLUMNS else ""
     # The message has no numbers of these rows, so that a search with many fits warns once.
     warn(
-        f"the features are not on one scale around 0, and large ones dominate (column {shown}"
-        f"{more}): put {learner} behind a scaler, as in make_pipeline(StandardScaler(), "
-        f"{learner}()), or train with --scale auto"
+        "the features are not on one scale around 0, and large ones dominate (column "
+        f"{_listed(columns, names)}): put {learner} behind a scaler, as in "
+        f"make_pipeline(StandardScaler(), {learner}()), or train with --scale auto"
     )
+
+
+def warn_of_vanishing(columns: Sequence[int], names: Sequence[str] | None, learner: str) -> None:
+    """Warn about columns whose values are so small that they count as constant."""
+    if len(columns):
+        warn(
+            f"{learner}: the values of column {_listed(columns, names)} are so small that their "
+            "squares vanish, and count as constant: multiply them by a number such as 1e150"
+        )
+
+
+def _listed(columns: Sequence[int], names: Sequence[str] | None) -> str:
+    """Return the first columns, by their names."""
+    listed = [str(column) if names is None else repr(names[column]) for column in columns]
+    more = f" and {len(listed) - NAMED_COLUMNS} more" if len(listed) > NAMED_COLUMNS else ""
+    return ", ".join(listed[:NAMED_COLUMNS]) + more
 
 
 def mean_square_length(rows: Rows) -> float:

@@ -14,7 +14,9 @@ from rankcore._ext.moments import add_rows, standardize
 from rankcore._ext.rows import Rows
 
 # Deviations below this fraction of the mean are rounding errors: the column is constant.
-LEAST_DEVIATION = 1e-12
+LEAST_DEVIATION = 1e-14
+# Squares of smaller values lose digits, or are 0.
+LEAST_VALUE = 1e-150
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,16 @@ class Moments:
     @property
     def finite(self) -> bool:
         """Whether no value was so large that its square overflowed."""
-        return bool(np.isfinite(self.columns).all() and np.isfinite(self.totals).all())
+        known = (self.columns, self.totals, self.variances())
+        return all(bool(np.isfinite(one).all()) for one in known)
+
+    def vanishing(self) -> NDArray[np.intp]:
+        """Return the columns whose values are so small, but not all 0, that their squares vanish.
+
+        They count as constant.
+        """
+        sizes = np.maximum(np.abs(self.means()), np.sqrt(self.variances()))
+        return np.flatnonzero((self.columns[0] > 0) & (sizes < LEAST_VALUE))
 
     def add(
         self, rows: Rows, weights: Floats | None = None, start: int = 0, stop: int | None = None
@@ -130,18 +141,21 @@ class Moments:
     def means(self) -> Floats:
         """Return the weighted mean of each column, its zeros included."""
         weights, origins, sums, _ = self.columns
-        of_values = origins + sums / np.where(weights > 0, weights, 1)
-        return np.asarray(weights / self._weight * of_values)
+        with np.errstate(invalid="ignore"):  # see `finite`
+            of_values = origins + sums / np.where(weights > 0, weights, 1)
+            return np.asarray(weights / self._weight * of_values)
 
     def variances(self) -> Floats:
         """Return the weighted variance of each column about its mean, its zeros included."""
         weights, origins, sums, squares = self.columns
         nonzero_weights = np.where(weights > 0, weights, 1)
         means = origins + sums / nonzero_weights
-        within = np.maximum(squares - sums / nonzero_weights * sums, 0) / self._weight
         nonzero = weights / self._weight
-        zero = (self._weight - weights) / self._weight  # exactly 0 without zeros
-        return np.asarray(within + means**2 * nonzero * np.maximum(zero, 0))
+        zero = np.maximum(self._weight - weights, 0) / self._weight  # exactly 0 without zeros
+        apart = np.where(zero > 0, means, 0)  # a square that overflows times 0 would be NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # see `finite`
+            within = np.maximum(squares - sums / nonzero_weights * sums, 0) / self._weight
+            return np.asarray(within + apart**2 * nonzero * zero)
 
     @property
     def _weight(self) -> float:
@@ -158,7 +172,8 @@ class Moments:
         have only values of 0 and 1. Other constant columns are centred and keep their scale: they
         are 0 for every row, as after scikit-learn's ``StandardScaler``. Left alone, they would be
         large numbers that dominate the others, and all columns are constant in the first row of a
-        stream.
+        stream. Those that vary by rounding errors only are divided by their mean, so that these
+        stay as small as they are.
 
         Without ``centered``, for a model without an intercept, the center is 0 and the deviation
         is that from 0, the root mean square, for the same reason: constants become 1 or -1.
@@ -172,11 +187,12 @@ class Moments:
         if centered:
             center = np.where(alone, 0.0, means)
             deviation = np.sqrt(variances)
-            alone |= _constant(means, deviation)
+            alone |= deviation == 0
+            noise = ~alone & _constant(means, deviation)
+            deviation[noise] = np.abs(means[noise])
         else:
             center = np.zeros(n_features)
-            deviation = np.sqrt(variances + means**2)
-            alone |= deviation == 0  # squares that underflow
+            deviation = np.hypot(np.sqrt(variances), means)
         return Units(center, np.where(alone, 1.0, deviation))
 
     def mean_square(self, units: Units) -> float:

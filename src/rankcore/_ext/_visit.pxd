@@ -103,7 +103,8 @@ cdef struct Gram:
 cdef struct Visit:
     # Working memory, for the largest query
     const rc_rows *X
-    const double *scale  # (n_features,): factors of features, or NULL; weights are without them
+    # (n_features,): factors of features, or NULL; weights are without them, and 0 where they are 0
+    const double *scale
     double *squared_scale  # (n_features,)
     double *scratch  # (n_features,)
     double *scores  # padded, as are all arrays by document
@@ -185,10 +186,11 @@ cdef inline void add_query(
         rc_add_docs(v.X, v.query.docs, by, v.query.n, weights)
         return
     for f in range(n_features):
-        v.scratch[f] = weights[f] / v.squared_scale[f]
+        v.scratch[f] = weights[f] / v.squared_scale[f] if v.squared_scale[f] > 0 else 0.0
     rc_add_docs(v.X, v.query.docs, by, v.query.n, v.scratch)
     for f in range(n_features):
-        weights[f] = v.scratch[f] * v.squared_scale[f]
+        if v.squared_scale[f] > 0:
+            weights[f] = v.scratch[f] * v.squared_scale[f]
 
 
 cdef inline void pack_weights(Visit *v, const rc_pair_state *m) noexcept nogil:
@@ -197,7 +199,7 @@ cdef inline void pack_weights(Visit *v, const rc_pair_state *m) noexcept nogil:
     memcpy(v.packed.weights, m.weights, m.n_features * sizeof(double))
     if v.scale != NULL:
         for f in range(m.n_features):
-            v.packed.weights[f] /= v.scale[f]
+            v.packed.weights[f] = m.weights[f] / v.scale[f] if v.scale[f] > 0 else 0.0
 
 
 cdef inline void unpack_weights(
@@ -211,9 +213,18 @@ cdef inline void unpack_weights(
             to[f] *= v.scale[f]
 
 
+cdef inline void clear_row(rc_row x, double *values) noexcept nogil:
+    """Set the values of the columns of a sparse row to 0."""
+    cdef int64_t k
+    for k in range(x.n):
+        values[x.indices[k]] = 0.0
+
+
 cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
     """Continue to compute the query's Gram matrix; return whether it is complete.
 
+    The first document is subtracted from all, which changes no difference of scores, so that
+    columns far from 0 lose no digits.
     A step is a panel of 8 documents for some features, later to be mirrored, or a sparse document.
     A unit of the budget takes about as long as 64 multiplications, one by one.
     """
@@ -222,17 +233,24 @@ cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
     cdef bint dense = v.X.indptr == NULL
     cdef int64_t n_steps = (n_blocks + 1) * n_panels if dense else v.query.n
     cdef double *G = v.gram.making
-    cdef rc_row x
+    cdef double of_origin
+    cdef rc_row x, origin
     while v.gram.made < n_steps and budget[0] > 0:
         step = v.gram.made % n_panels if dense else v.gram.made
         first = v.gram.made // n_panels * RC_DEPTH
         if not dense:  # each row in turn is expanded, and cleared afterwards
             x = rc_rows_get(v.X, v.query.docs[step])
+            origin = rc_rows_get(v.X, v.query.docs[0])
             add_row(v, x, 1.0, v.gram.panels)
+            add_row(v, origin, -1.0, v.gram.panels)
+            of_origin = rc_dot(origin, v.gram.panels)
             for j in range(step, v.query.n):
-                G[step * p + j] = rc_dot(rc_rows_get(v.X, v.query.docs[j]), v.gram.panels)
+                G[step * p + j] = (
+                    rc_dot(rc_rows_get(v.X, v.query.docs[j]), v.gram.panels) - of_origin
+                )
                 G[j * p + step] = G[step * p + j]
-            add_row(v, x, -1.0, v.gram.panels)
+            clear_row(x, v.gram.panels)
+            clear_row(origin, v.gram.panels)
             for j in range(v.query.n, p):
                 G[step * p + j] = 0
             budget[0] -= (v.query.n - step) * (1 + v.row_work)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.labels import encode
 from rankcore._core.numbers import power_of_two
-from rankcore._core.scales import SPARSE
+from rankcore._core.scales import SPARSE, warn_of_vanishing
 from rankcore._core.sources import Source
 from rankcore._core.standardization import Moments, Units
 from rankcore.ordinal.scale import fix_scale, forget_scale
@@ -77,7 +77,10 @@ def change_units(learner: Any, model: Any, moments: Moments, *, first: bool) -> 
 def renew_units(learner: Any, model: Any) -> None:
     """Change a model on a stream to the units of all rows up to the next one."""
     moments = moments_of(model)
-    learner._change_units(model, moments, first=moments.n_rows <= FIRST_ROWS)
+    n = moments.n_rows
+    if n >= FIRST_ROWS and n & (n - 1) == 0 and not moments.sparse:
+        warn_of_vanishing(moments.vanishing().tolist(), None, type(learner).__name__)
+    learner._change_units(model, moments, first=n <= FIRST_ROWS)
     if moments.sparse and moments.n_rows >= DECIDED_ROWS:
         model.leave_alone()
 
@@ -108,12 +111,15 @@ def standardize_fit(
         if of_classes is not None:
             weights = of_classes[encode(window.labels, classes)]
         moments.add(window.rows, weights)
-    standardize_by(model, learner, moments)
+    standardize_by(model, learner, moments, source.names)
 
 
-def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
+def standardize_by(
+    model: Any, learner: Any, moments: Moments, names: Sequence[str] | None = None
+) -> None:
     """Set the units of a new model from the moments of a fit's rows, or leave rows as they are.
 
+    ``names`` are those of columns, for warnings.
     Raises ValueError if values are so large that their squares overflow.
     """
     if not moments.finite:
@@ -121,6 +127,7 @@ def standardize_by(model: Any, learner: Any, moments: Moments) -> None:
     if moments.sparse:
         model.leave_alone()
         return
+    warn_of_vanishing(moments.vanishing().tolist(), names, type(learner).__name__)
     model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
     learner._change_units(model, moments, first=True)
 

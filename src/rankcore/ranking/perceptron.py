@@ -404,7 +404,7 @@ class PairwisePerceptron(Ranker):
         fitted._largest_query = max(fitted._largest_query, largest)
         parts: Iterable[tuple[int, int]] = [(0, pairing.n_pairs.size)]
         if follow:
-            parts = parts_of_stream(state.model, window, pairing)
+            parts = parts_of_stream(state.model, window, pairing, type(self).__name__)
         for start, stop in parts:
             data = bind_pairs(fitted, pairing, rows)
             run_pass(fitted, data, pairing, np.arange(start, stop), self._quality(None))

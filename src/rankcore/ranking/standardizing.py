@@ -7,21 +7,22 @@ their deviations do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._core.scales import SPARSE
+from rankcore._core.scales import SPARSE, warn_of_vanishing
 from rankcore._core.sources import Source, Window
-from rankcore._core.standardization import Moments
+from rankcore._core.standardization import LEAST_VALUE, Moments
 from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
 from rankcore.ranking.pairs import Pairing, row_weights
 
-# Columns of other deviations are left alone: their squares are not float64.
-SAFE = (1e-100, 1e100)
+# Columns of smaller deviations count as constant, and larger ones are an error: squares of their
+# factors are not float64.
+SAFE = (LEAST_VALUE, 1 / LEAST_VALUE)
 # Rows of a stream after which those that are left alone are left alone for good, so that the
 # moments of many columns need neither time nor memory.
 DECIDED_ROWS = 64
@@ -34,27 +35,44 @@ def factors_of(moments: Moments) -> Floats:
     """Return the factors of columns: 1 / deviation, or 1 for columns to leave as they are.
 
     It is 0 for constants: their differences are 0, and their weights would be rounding errors.
+    Raises ValueError if values are so large that their squares overflow.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(moments.constant(), 0.0, _inverse_deviations(moments))
-
-
-def _inverse_deviations(moments: Moments) -> Floats:
-    """Return the factors of columns, including constant ones, which may vary later."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinite moments are not safe
+    with np.errstate(invalid="ignore"):  # infinite moments
         deviation = moments.units().deviation
-    safe = (deviation >= SAFE[0]) & (deviation <= SAFE[1])
-    return 1 / np.where(safe, deviation, 1.0)
+        still = moments.constant() | (deviation < SAFE[0])
+    if not (deviation <= SAFE[1]).all():
+        raise squares_overflowed()
+    return np.where(still, 0.0, 1 / np.where(still, 1.0, deviation))
 
 
-def factors_of_window(window: Window, part: NDArray[np.int64] | None = None) -> Floats | None:
-    """Return the factors from the weighted rows of a window; None for sparse rows.
+def squares_overflowed() -> ValueError:
+    """Return an error for values whose squares are not finite."""
+    return ValueError(
+        "the squares of the values of X overflowed: scale X, for example with "
+        "sklearn.preprocessing.MaxAbsScaler"
+    )
+
+
+def moments_of_window(window: Window, part: NDArray[np.int64] | None = None) -> Moments | None:
+    """Return the moments of the weighted rows of a window; None for sparse rows.
 
     ``part`` are the rows to use, some with a positive weight; all by default.
     """
     moments = Moments(window.rows.n_features)
     add_window(moments, window, part)
-    return None if moments.sparse else factors_of(moments)
+    return None if moments.sparse else moments
+
+
+def factors_of_window(window: Window, names: Sequence[str] | None, learner: str) -> Floats | None:
+    """Return the factors from the weighted rows of a window; None for sparse rows.
+
+    Warns of columns, by their names, whose squares vanish.
+    """
+    moments = moments_of_window(window)
+    if moments is None:
+        return None
+    warn_of_vanishing(moments.vanishing().tolist(), names, learner)
+    return factors_of(moments)
 
 
 def add_window(moments: Moments, window: Window, part: NDArray[np.int64] | None = None) -> None:
@@ -76,7 +94,7 @@ def scale_of(moments: Moments) -> Floats:
     scores. With lengths that grow with the number of features, a step would be many margins long,
     and single hypotheses would rank by the last few pairs.
     """
-    return _inverse_deviations(moments) / math.sqrt(moments.columns.shape[1])
+    return factors_of(moments) / math.sqrt(moments.columns.shape[1])
 
 
 def moments_of_fit(source: Source, n_features: int, in_memory: bool) -> Moments | None:
@@ -103,7 +121,7 @@ def scale_by(model: PairModel, moments: Moments | None) -> None:
 
 
 def parts_of_stream(
-    model: PairModel, window: Window, pairing: Pairing
+    model: PairModel, window: Window, pairing: Pairing, learner: str
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of queries to learn with the same factors, which are set before each.
 
@@ -120,9 +138,13 @@ def parts_of_stream(
             before = moments.n_rows
             _add(moments, rows, weights, pairing.docs[pairing.bounds[k] : pairing.bounds[k + 1]])
             factors, scale = scale_of(moments), model["scale"]
-            late = (scale > MOST_GROWTH * factors) | ((scale == alone) & (factors != alone))
-            if moments.n_rows.bit_length() == before.bit_length() and not late.any():
+            moves = (scale == alone) | (scale == 0)
+            late = (scale > MOST_GROWTH * factors) | (moves & (factors != scale))
+            doubled = moments.n_rows.bit_length() > before.bit_length()
+            if not doubled and not late.any():
                 continue
+            if doubled and not moments.sparse:
+                warn_of_vanishing(moments.vanishing().tolist(), None, learner)
             if start < k:
                 yield start, k
             start = k
@@ -137,7 +159,8 @@ def parts_of_stream(
 def _change_factors(model: PairModel, factors: Floats) -> None:
     """Set the factors of a model; where a deviation grew much, keep the standardised weight."""
     scale = model["scale"]
-    shrink = np.where(scale > MOST_GROWTH * factors, factors / scale, 1.0)
+    shrink, grown = np.ones(scale.size), scale > MOST_GROWTH * factors
+    shrink[grown] = factors[grown] / scale[grown]
     for name in ("weights", "weights_sums", "members"):
         model[name][...] *= shrink
     scale[...] = factors

@@ -21,7 +21,7 @@ from rankcore._core.warning import warns_once
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
-from rankcore.ranking.standardizing import factors_of_window
+from rankcore.ranking.standardizing import factors_of, moments_of_window
 from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM, column_factors
 from rankcore.ranking.svm._path import along, as_cs, check_cs, warn_of_ties
 from rankcore.ranking.svm._problems import Problem
@@ -236,7 +236,8 @@ class RankSVMCV(Ranker):
             part = _part(everything, numbers[train])
             factors = None
             if all_factors is not None:
-                factors = factors_of_window(source.window, train)
+                of_fold = moments_of_window(source.window, train)
+                factors = None if of_fold is None else factors_of(of_fold)
             with Problem(model, rows, part, source.weighted, factors) as problem:
                 path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(

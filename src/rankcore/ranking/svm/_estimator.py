@@ -419,7 +419,7 @@ def column_factors(source: MemoryRows, learner: Any) -> Floats | None:
     Then it warns if some of them dominate kernel values, or need far smaller weights than others.
     """
     if learner.standardize == "auto" and learner.kernel is None:
-        factors = factors_of_window(source.window)
+        factors = factors_of_window(source.window, source.names, type(learner).__name__)
         if factors is not None:
             return factors
     if learner.kernel != "precomputed":
