@@ -22,7 +22,13 @@ from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
 from rankcore._core.warning import warns_once
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
-from rankcore.ordinal.curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
+from rankcore.ordinal.curves import (
+    expected_costs,
+    fit_cumulative,
+    fit_isotonic,
+    restored_curves,
+    without_absent,
+)
 from rankcore.ordinal.cusum import CuSumRank
 from rankcore.ordinal.decisions import CheapestRanks
 from rankcore.ordinal.held_out import (
@@ -86,7 +92,8 @@ class CalibratedOrdinal(
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
-        Cost of a prediction (column) for a true rank (row).
+        Cost of a prediction (column) for a true rank (row). That of a rank without rows is so high
+        that it is not predicted.
     conformal_scores_ : ndarray of float64, shape (n,)
         Calibration scores, only after `conformalize`.
     classes_ : ndarray, shape (n_classes,)
@@ -240,6 +247,8 @@ class CalibratedOrdinal(
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(held_out.scores, ranks, ordered_labels.size, weights)
         costs = expected_costs(self.loss, curves.probabilities(held_out.scores))
+        seen = ranks if weights is None else ranks[weights > 0]
+        costs = without_absent(costs, seen)
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         attributes = kept | {
             **named,

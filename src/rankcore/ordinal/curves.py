@@ -282,6 +282,19 @@ def _density(x: Floats) -> Floats:
     return expit(x) * expit(-x)
 
 
+def without_absent(costs: Floats, occurring: NDArray[Any]) -> Floats:
+    """Return costs by which no rank without rows is predicted, whatever the score of a row.
+
+    Rows to predict may lie far beyond those that were learned, where a rank at an end without rows
+    would be the most probable one.
+    """
+    absent = np.setdiff1d(np.arange(len(costs)), occurring)
+    if 0 < absent.size < len(costs):
+        costs = costs.copy()
+        costs[:, absent] += np.ptp(costs) + 1.0
+    return costs
+
+
 def expected_costs(loss: str, probabilities: Floats) -> Floats:
     """Return the cost of a prediction (column) for a true rank (row)."""
     ranks = np.arange(probabilities.shape[1], dtype=np.float64)

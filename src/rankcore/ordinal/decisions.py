@@ -80,7 +80,8 @@ class CheapestRanks:
     Attributes
     ----------
     costs_ : ndarray of float64, shape (n_classes, n_classes)
-        Cost of a prediction (column) for a true rank (row).
+        Cost of a prediction (column) for a true rank (row). That of a rank without rows is so high
+        that it is not predicted.
     conformal_scores_ : ndarray of float64, shape (n,)
         Calibration scores, only after `conformalize`.
     """

@@ -19,7 +19,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
-from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
+from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent, without_absent
 from rankcore.ordinal.decisions import CheapestRanks, cheapest
 from rankcore.ordinal.parameters import resolved_half_life
 from rankcore.ordinal.projecting import (
@@ -104,7 +104,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     conformal_scores_ : ndarray of float64, shape (n,)
         Calibration scores, only after `conformalize`; removed by `partial_fit`.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
-        Cost of a prediction (column) for a true rank (row).
+        Cost of a prediction (column) for a true rank (row). That of a rank without rows is so high
+        that it is not predicted.
     half_life_ : float
         The half-life in use: the parameter or, of "auto", the present choice. 0 stands for the last
         parameters, infinity for an average in which all rows weigh the same.
@@ -286,7 +287,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     def costs_(self) -> Floats:  # type: ignore[override]
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
-        return expected_costs(self.loss, np.zeros((1, self.ranks_.size)))
+        costs = expected_costs(self.loss, np.zeros((1, self.ranks_.size)))
+        return without_absent(costs, np.flatnonzero(self._fitted_state().model["ranks"]))
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         model = self._fitted_state().model
