@@ -441,7 +441,7 @@ class TestCommand:
             ("votes", [], "VotedPRank votes"),
             ("stumps", ["--row", 3], "has no sum over features with thresholds"),
             ("stumps", ["--row", 3], "--query, --pair and --metric explain other models"),
-            ("stumps", ["--query", 99], "has no query 99"),
+            ("stumps", ["--query", 99], "has no query 99; it has "),
             ("ranks", ["--row", 999], "--row must be from 1 to "),
             ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),
             ("stumps", ["--plot", "why"], "a file that ends in .png, .svg or .pdf; got why"),

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,7 +136,11 @@ def _explained(path: Path, data: str, layout: Layout, selection: Selection, quie
         read.check_queries(data)
         rows = np.flatnonzero(read.qid.astype(str) == selection.query)
         if not rows.size:
-            raise ValueError(f"{title(data)} has no query {selection.query}")
+            known = dict.fromkeys(read.qid.astype(str))
+            raise ValueError(
+                f"{title(data)} has no query {selection.query}; it has {len(known)}, the first "
+                f"{', '.join(islice(known, 3))}"
+            )
     called = np.arange(1, rows.size + 1).astype(str)
     if read.ids is not None:
         called = np.where(read.ids[rows] == "", called, read.ids[rows])
