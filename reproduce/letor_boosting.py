@@ -17,7 +17,7 @@ MODELS = {
         ROUNDS, step="discrete", select="normalizer"
     ),
     "BipartiteRankBoost, third": rc.BipartiteRankBoost(ROUNDS, step="third", rel=1),
-    "BipartiteRankBoost, exact": rc.BipartiteRankBoost(ROUNDS, rel=1),
+    "BipartiteRankBoost, exact": rc.BipartiteRankBoost(ROUNDS, step="exact", rel=1),
     "BipartiteRankBoost, mohri": rc.BipartiteRankBoost(ROUNDS, step="mohri", rel=1),
 }
 
