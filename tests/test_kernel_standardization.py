@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from kernel_problems import POLICIES
+from rankcore._ext.kernel_learners import span
 from rankcore.ordinal.kernel import pools
 
 pytestmark = pytest.mark.kernel
@@ -278,6 +279,15 @@ def test_kernel_matrices_of_budgets_follow_the_units(policy, kernel):
         assert_allclose(arrays["gram"], expected, rtol=1e-9, atol=1e-9)
     else:
         assert_allclose(arrays["inverse"] @ expected, np.eye(len(vectors)), atol=1e-6)
+
+
+def test_vectors_are_combinations_of_the_independent_ones():
+    vectors = np.random.default_rng(0).normal(size=(6, 3))
+    values, inverse, shares = vectors @ vectors.T, np.zeros((6, 6)), np.zeros((6, 6))
+    kept = span(values, 1e-9, inverse, shares)
+    assert kept.tolist() == [0, 1, 2]
+    assert_allclose(shares[:, :3] @ vectors[kept], vectors, atol=1e-9)
+    assert_allclose(inverse[:3, :3], np.linalg.inv(values[:3, :3]), rtol=1e-7)
 
 
 def test_support_vectors_that_become_dependent_are_projected():
