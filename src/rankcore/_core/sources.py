@@ -156,6 +156,13 @@ class Source(ABC):
         """Return the fraction of the values of the rows that are not 0."""
 
     @abstractmethod
+    def known_sparse(self) -> bool:
+        """Return whether moments need not be computed to know that rows are left as they are.
+
+        For dense rows in memory they take less time than counting values.
+        """
+
+    @abstractmethod
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         """Return the columns that dominate the others by their magnitude, largest first.
 
@@ -202,6 +209,9 @@ class MemoryRows(Source):
     def share_of_nonzero(self) -> float:
         return share_of_nonzero(self.weighted)
 
+    def known_sparse(self) -> bool:
+        return self.weighted.columns is not None and self.share_of_nonzero() <= SPARSE
+
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         rows = self.weighted
         if rows_differ(rows):
@@ -239,6 +249,9 @@ class RowBlocks(Source):
     def share_of_nonzero(self) -> float:
         stats = self.stats()
         return stats.n_nonzero / (stats.n_rows * stats.n_features)
+
+    def known_sparse(self) -> bool:
+        return self.share_of_nonzero() <= SPARSE
 
     def columns_off_scale(self, centred: bool = False) -> list[int]:
         sizes = self.stats().magnitudes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.labels import encode
 from rankcore._core.numbers import power_of_two
-from rankcore._core.scales import SPARSE, warn_of_vanishing
+from rankcore._core.scales import warn_of_vanishing
 from rankcore._core.sources import Source
 from rankcore._core.standardization import Moments, Units
 from rankcore.ordinal.scale import fix_scale, forget_scale
@@ -100,7 +100,7 @@ def standardize_fit(
     """
     if not model.standardizes:
         return
-    if known and source.share_of_nonzero() <= SPARSE:
+    if known and source.known_sparse():
         model.leave_alone()
         return
     moments = Moments(model.n_features)

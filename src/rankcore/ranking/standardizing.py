@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._core.scales import SPARSE, warn_of_vanishing
+from rankcore._core.scales import warn_of_vanishing
 from rankcore._core.sources import Source, Window
 from rankcore._core.standardization import LEAST_VALUE, Moments
 from rankcore._ext.pair_model import PairModel
@@ -103,7 +103,7 @@ def moments_of_fit(source: Source, n_features: int, in_memory: bool) -> Moments 
     ``known`` is whether the source has statistics of its rows, which tell without a pass over them
     whether they are sparse.
     """
-    if in_memory and source.share_of_nonzero() <= SPARSE:
+    if in_memory and source.known_sparse():
         return None
     moments = Moments(n_features)
     for window in source.windows(n_features, None):
