@@ -28,7 +28,7 @@ import dask.array as da
 from dask import delayed
 
 import rankcore.dask as rd
-from rankcore.dask import _files
+from rankcore.dask import _files, _online
 from rankcore.dask._shards import hash_of, join_labels
 
 LEARNERS = [name for name in rd.__all__ if inspect.isclass(getattr(rd, name))]
@@ -219,6 +219,35 @@ def test_average_of_pairs_counts_every_success_once(client, queries):
         model.set_params(variant="last").coef_, np.mean(last, axis=0), rtol=1e-9
     )
     assert model.history_["mistakes"] == [sum(mistakes)]
+
+
+@pytest.mark.parametrize("name", [*ORDINAL, "PairwisePerceptron"])
+def test_half_life_counts_the_rows_of_each_shard(name, client, rows, queries):
+    X, y, *more = queries if name in RANKERS else (rows[0].toarray(), rows[1])
+    params = {"max_iter": 1, "shuffle": False, "standardize": False, "half_life": 20.0}
+    for scale in ("threshold_scale", "intercept_scaling"):
+        if hasattr(learner(name), scale):
+            params[scale] = 10.0
+    bX, by, *rest = blocks(3, X, y, *more)
+    lists = {"qid": rest[0]} if rest else {}
+
+    def average(part):
+        """Return the average that a learner in memory has after some rows."""
+        queries_of_rows = {"qid": more[0][part]} if more else {}
+        return learner(name, rc, **params).fit(X[part], y[part], **queries_of_rows).coef_
+
+    for n in (1, 3):
+        ends = np.linspace(0, len(y), n + 1).astype(int)
+        expected = np.mean([average(slice(a, b)) for a, b in pairwise(ends)], axis=0)
+        found = learner(name, **params).fit(bX, by, n_shards=n, **lists)
+        np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [one for one in ORDINAL if one not in ENSEMBLES])
+def test_a_chosen_half_life_is_rejected_before_a_row_is_learned(name, client, rows, monkeypatch):
+    monkeypatch.setattr(_online, "learn_pass", None)
+    with pytest.raises(ValueError, match="half_life='auto' .* set half_life to a number or None"):
+        learner(name, half_life="auto").fit(*blocks(3, *rows))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])

@@ -516,17 +516,21 @@ cdef class OnlineModel:
         arrays = {name: array.copy() for name, array in self.saved().items()}
         return type(self)(self.n_features, self.n_ranks, self.settings, arrays)
 
+    def check_mixes(self):
+        """Raise ValueError if models that continue this one cannot be mixed."""
+        if self.chooses:
+            raise ValueError(
+                "half_life='auto' chooses by the losses of one stream, and its models cannot be "
+                "merged or learned on a cluster: set half_life to a number or None"
+            )
+
     def mixed(self, models, shares, base):
         """Return the mean of models that continued ``base``, of which this is one.
 
         ``shares`` weigh the current values; in averages all examples have the same weight. Averages
         that forget are weighed by ``shares``, too: an example is as old as its own model says.
         """
-        if self.chooses:
-            raise ValueError(
-                "half_life='auto' chooses by the losses of one stream, and its models cannot be "
-                "merged or learned on a cluster: set half_life to a number or None"
-            )
+        self.check_mixes()
         mixed = self.copy()
         for name, form in self.forms.items():
             if form.added:

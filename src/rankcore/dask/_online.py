@@ -39,6 +39,7 @@ def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: A
     known = rows.ranks(model, classes)
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, known.size)
+    state.model.check_mixes()
     if model.class_weight is not None or rows.weighted:
         model._check_weighable()
     weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
