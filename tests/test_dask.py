@@ -1,6 +1,5 @@
-"""Learners on a cluster: rows from collections, mixing of online learners, measures, errors."""
+"""Learners on a cluster: rows from collections, mixing of online learners, errors."""
 
-import gzip
 import importlib
 import inspect
 import re
@@ -13,14 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from declared import learns_from
 from rankcore._core.ids import joined
-from rankcore.datasets import dump_letor, load_letor, make_letor, make_ordinal
+from rankcore.datasets import make_letor, make_ordinal
 
 pytest.importorskip("distributed", reason="needs the dask extra")
 
@@ -28,8 +25,8 @@ import dask.array as da
 from dask import delayed
 
 import rankcore.dask as rd
-from rankcore.dask import _files, _online
-from rankcore.dask._shards import hash_of, join_labels
+from rankcore.dask import _online
+from rankcore.dask._shards import join_labels
 
 LEARNERS = [name for name in rd.__all__ if inspect.isclass(getattr(rd, name))]
 ORDINAL = [name for name in LEARNERS if issubclass(getattr(rd, name), rd.OnlineClassifier)]
@@ -57,13 +54,12 @@ def blocks(n, *arrays):
     return [[delayed(one[a:b]) for a, b in pairwise(edges)] for one in arrays]
 
 
-@pytest.mark.parametrize("regroup", [False, True])
-def test_equal_ids_of_integers_and_floats_are_one_query(client, queries, regroup):
+def test_equal_ids_of_integers_and_floats_are_one_query(client, queries):
     X, y, qid = queries
     given = [delayed(X[:300]), delayed(X[300:600])], [delayed(y[:300]), delayed(y[300:600])]
     mixed = [delayed(qid[:300].astype(np.int64)), delayed(qid[300:600].astype(np.float64))]
     expected = rc.RankSVM(0.01).fit(X[:600], y[:600], qid=qid[:600])
-    model = rd.RankSVM(0.01).fit(*given, qid=mixed, n_shards=3 if regroup else 1, regroup=regroup)
+    model = rd.RankSVM(0.01).fit(*given, qid=mixed, n_shards=1)
     assert model.objective_ == pytest.approx(expected.objective_, rel=2 * expected.tol)
 
 
@@ -72,8 +68,6 @@ def test_labels_and_ids_of_blocks_are_not_converted():
     ids = joined(large, "qid").tolist()
     assert ids == [2**53 + 1, 2**53]
     assert len({*ids}) == 2
-    assert len({hash_of(one) for one in (7, 7.0, np.float32(7), np.uint64(7))}) == 1
-    assert hash_of(7.5) != hash_of("7.5x")
     assert join_labels([np.array([1]), np.array([1.5])]).tolist() == [1.0, 1.5]
     assert join_labels([np.array([b"a"]), np.array([b"bc"])]).tolist() == [b"a", b"bc"]
     with pytest.raises(ValueError, match="float64 and int64 cannot represent"):
@@ -458,69 +452,24 @@ def test_frames_name_queries_and_weights_by_columns(client, queries):
     of_some = model.predict(some.drop(columns=["y", "qid", "w"])).compute()
     assert np.array_equal(of_some, model.to_local().predict(frame[qid == qid[0]]))
     rd.PairwisePerceptron(max_iter=2).fit(some.drop(columns=["y", "w"]), some["y"], qid="qid")
-    expected = rc.metrics.evaluate(y, scores.compute().to_numpy(), qid=qid)
-    assert dict(rd.evaluate(whole["y"], scores, qid=whole["qid"])) == dict(expected)
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_workers_read_files(packed, client, queries, tmp_path):
-    X, y, qid = queries
-    path = tmp_path / "rows.txt"
-    dump_letor(X, y, path, qid=qid)
-    if packed:
-        path = tmp_path / "rows.txt.gz"
-        path.write_bytes(gzip.compress((tmp_path / "rows.txt").read_bytes()))
-    data = load_letor(path)
-    expected = rc.PairwisePerceptron(max_iter=2, shuffle=False)
-    expected.fit(data.X, data.y, qid=data.qid)
-    one = rd.PairwisePerceptron(max_iter=2, shuffle=False).fit(path, n_shards=1)
-    np.testing.assert_allclose(one.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-    five = rd.PairwisePerceptron(max_iter=2, shuffle=False).fit(str(path), n_shards=5)
-    assert five.history_["pairs"] == expected.history_["pairs"]
-    assert five.n_features_in_ == 90
-
-
-def test_parts_of_a_file_may_lack_features_and_hold_words(client, tmp_path):
-    text = "".join(f"{k % 2} qid:{k // 2} {k % 3 + 1}:1\n" for k in range(40))
-    (tmp_path / "rows").write_text(text + "0 qid:word 1:1\n1 qid:word 5:1\n")
-    found = rd.PairwisePerceptron(random_state=0).fit(str(tmp_path / "rows"), n_shards=4)
-    assert found.n_features_in_ == 5
-    wide = rd.PairwisePerceptron(random_state=0).fit(str(tmp_path / "rows"), n_features=8)
-    assert wide.n_features_in_ == 8
-
-
-@given(
-    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=20),
-    n=st.integers(1, 12),
-    with_qid=st.booleans(),
-    comments=st.booleans(),
-)
-@settings(deadline=None)
-def test_ranges_of_a_file_have_each_query_once(sizes, n, with_qid, comments, tmp_path_factory):
-    path = tmp_path_factory.mktemp("ranges") / "rows.txt"
-    qid = np.repeat(np.arange(len(sizes)), sizes)
-    lines = [f"{k} {f'qid:{q} ' if with_qid else ''}1:{k}\n" for k, q in enumerate(qid)]
-    if comments:
-        lines = [line + "# a comment with qid:77\n\n" for line in lines]
-    path.write_text("".join(lines))
-    parts = [_files.read(part, 1, False, np.float64) for part in _files.cut(str(path), n)]
-    parts = [part for part in parts if part is not None]
-    assert np.concatenate([part.y for part in parts]).tolist() == list(range(qid.size))
-    if with_qid:
-        seen = [set(part.qid.tolist()) for part in parts]
-        assert sum(map(len, seen)) == len(sizes)
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_regrouped_queries_are_those_of_memory(name, client, queries):
+def test_rows_that_dask_shuffles_by_query_are_those_of_memory(name, client, queries):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X, y, qid = queries
     order = np.random.default_rng(3).permutation(y.size)
     bX, by, bq = blocks(5, X[order], y[order], qid[order])
     model = learner(name, max_iter=50 if name == "RankSVM" else 2)
-    with pytest.raises(ValueError, match=r"query \d+ has rows in shards 0 and \d.*regroup=True"):
+    with pytest.raises(
+        ValueError, match=r"query \d+ has rows in shards 0 and \d.*shuffle\('qid'\)"
+    ):
         model.fit(bX, by, qid=bq, n_shards=3)
     assert not hasattr(model, "_state")
-    model.fit(bX, by, qid=bq, n_shards=3, regroup=True)
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(90)]).assign(y=y, qid=qid)
+    whole = dd.from_pandas(frame.iloc[order], npartitions=5, sort=False)
+    whole = whole.shuffle("qid", shuffle_method="tasks")
+    model.fit(whole.drop(columns="y"), whole["y"], qid="qid", n_shards=3)
     expected = learner(name, rc, max_iter=50 if name == "RankSVM" else 2).fit(X, y, qid=qid)
     if name in BOOSTED:
         for key, values in expected.history_.items():
@@ -587,24 +536,6 @@ def test_rankers_learn_words_as_grades(name, way, queries, client):
         ]
         with pytest.raises(ValueError, match="categories of y must ascend if they are numbers"):
             learner(name).fit(bX, turned, qid=bq)
-    found = rd.evaluate(by, blocks(3, X[:, 0])[0], qid=bq, classes=WORDS)
-    assert dict(found) == dict(rc.metrics.evaluate(grades, X[:, 0], qid=qid))
-
-
-def test_measures_are_those_of_memory(client, queries):
-    X, y, qid = queries
-    names = ["ndcg@10", "map", "gm_map", "mrr", "P@5", "auc", "num_q"]
-    expected = rc.metrics.evaluate(y, X[:, 0], qid=qid, metrics=names)
-    by, bs, bq = blocks(4, y, X[:, 0], qid)
-    found = rd.evaluate(by, bs, qid=bq, metrics=names, n_shards=4)
-    assert dict(found) == dict(expected)
-    assert found.qid.tolist() == expected.qid.tolist()
-    for name in names:
-        assert np.array_equal(found.per_query[name], expected.per_query[name], equal_nan=True)
-    regrouped = rd.evaluate(by, bs, qid=bq, metrics=names, n_shards=3, regroup=True)
-    assert sorted(regrouped.per_query["map"]) == sorted(expected.per_query["map"])
-    with pytest.raises(ValueError, match="require qid"):
-        rd.evaluate(by, bs, qid=None)
 
 
 # ------------------------------------------------------------------------------ errors
@@ -689,12 +620,12 @@ def test_columns_of_categories_are_rejected_with_their_name(name, client):
         getattr(rd, name)().fit([X], [np.arange(2)], n_shards=1, **given)
 
 
-def test_bad_arguments_are_rejected(client, rows, tmp_path):
+def test_bad_arguments_are_rejected(client, rows):
     X, y = rows
     bX, by = blocks(2, X, y)
     for fit, error, message in [
         (lambda: rd.PRank().fit(X, by), TypeError, "X must be a dask array"),
-        (lambda: rd.PRank().fit(bX[0], by[0]), TypeError, "a list of delayed blocks, or paths"),
+        (lambda: rd.PRank().fit(bX[0], by[0]), TypeError, "or a list of delayed blocks"),
         (lambda: rd.PRank().fit(bX), ValueError, "requires y"),
         (
             lambda: rd.PRank().fit([bX[0], delayed(np.ones((600, 30)))], [by[0]] * 2, n_shards=1),
@@ -704,15 +635,12 @@ def test_bad_arguments_are_rejected(client, rows, tmp_path):
         (lambda: rd.PRank().fit([], []), ValueError, "X is an empty list"),
         (lambda: rd.PRank().fit(bX, [one * 0 for one in by]), ValueError, "only one class"),
         (lambda: rd.PRank(classes=[1, 2]).fit(bX, by), ValueError, "class"),
-        (lambda: rd.PRank().fit("rows.txt", by), TypeError, "omit y and qid"),
-        (lambda: rd.PRank().fit("rows", sample_weight=by), TypeError, "files have no weights"),
+        (lambda: rd.PRank().fit("rows.txt", by), TypeError, "X must be a dask array"),
         (lambda: rd.PRank().fit(bX, by, client="tcp://x"), TypeError, "got 'tcp://x'"),
-        (lambda: rd.evaluate(by, by, qid=by, client=False), TypeError, "got False"),
         (lambda: rd.PairwisePerceptron("committee").fit(bX, by), ValueError, "requires variant="),
         (lambda: rd.PairwisePerceptron().fit(bX, by), ValueError, "qid is required"),
         (lambda: rd.RankSVM(kernel="rbf").fit(bX, by), ValueError, "requires kernel=None"),
         (lambda: rd.RankSVM().fit(bX, by), ValueError, "divided among 2 shards"),
-        (lambda: rd.RankSVM().fit(bX, by, regroup=True), ValueError, "regroup=True requires"),
         (
             lambda: rd.PRank().fit(bX, by, eval_set=(bX, by)),
             TypeError,
@@ -735,13 +663,6 @@ def test_bad_arguments_are_rejected(client, rows, tmp_path):
         with pytest.raises((ValueError, TypeError), match=f"n_shards must be .*got {n!r}"):
             rd.PRank().fit(bX, by, n_shards=n)
     assert rd.PRank(max_iter=1).fit(bX, by, n_shards=np.int64(1)).t_ == 1200
-
-
-def test_damage_of_a_file_names_the_place(client, tmp_path):
-    path = tmp_path / "rows.txt"
-    path.write_text("1 1:1\n2 1:2\n" * 50 + "1 1:x\n" + "2 1:1\n" * 50)
-    with pytest.raises(ValueError, match=r"rows.txt from byte \d+, line \d+"):
-        rd.PRank().fit(path, n_shards=4)
 
 
 @pytest.mark.parametrize("name", [*ORDINAL, *RANKERS, "OrdinalBoost"])

@@ -243,13 +243,18 @@ def test_drawn_rows_are_a_fraction_of_all(client):
 
 def test_workers_read_files(client, tmp_path):
     X, y, qid = queries(10)
-    dump_letor(np.nan_to_num(X), y, tmp_path / "rows.txt", qid=qid)
-    data = load_letor(tmp_path / "rows.txt")
-    expected = rc.RankBoost(**TREES).fit(data.X, data.y, qid=data.qid)
-    found = rd.RankBoost(**TREES).fit(tmp_path / "rows.txt", n_shards=5)
-    np.testing.assert_allclose(
-        found.to_local().predict(data.X), expected.predict(data.X), rtol=1e-6
+    paths = [tmp_path / f"rows-{k}.txt" for k in range(3)]
+    for k, path in enumerate(paths):
+        part = slice(280 * k, 280 * (k + 1))
+        dump_letor(np.nan_to_num(X[part]), y[part], path, qid=qid[part])
+    files = [delayed(load_letor)(path, n_features=30) for path in paths]
+    found = rd.RankBoost(**TREES).fit(
+        [file.X for file in files], [file.y for file in files], qid=[file.qid for file in files]
     )
+    data = [load_letor(path, n_features=30) for path in paths]
+    rows = sp.vstack([one.X for one in data], format="csr")
+    expected = rc.RankBoost(**TREES).fit(rows, y, qid=qid)
+    np.testing.assert_allclose(found.to_local().predict(rows), expected.predict(rows), rtol=1e-6)
 
 
 def test_many_distinct_values_are_grouped(client):

@@ -106,42 +106,46 @@ class Killer:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """Blocks of labelled rows, and a file of queries."""
+    """Blocks of labelled rows, and files of queries."""
     X, y = make_ordinal(6000, 40, mean_nnz=15, random_state=0)
     dX, dy = da.from_array(X.toarray(), chunks=(500, 40)), da.from_array(y, chunks=500)
     Xq, yq, qid = make_letor(40, 15, n_features=90, random_state=0)
-    path = tmp_path_factory.mktemp("rows") / "rows.txt"
-    dump_letor((Xq - Xq.mean(axis=0)) / Xq.std(axis=0), yq, path, qid=qid)
-    return dX, dy, path
+    Xq, folder = (Xq - Xq.mean(axis=0)) / Xq.std(axis=0), tmp_path_factory.mktemp("rows")
+    files = []
+    for k in range(4):
+        part = slice(150 * k, 150 * (k + 1))
+        dump_letor(Xq[part], yq[part], folder / f"rows-{k}.txt", qid=qid[part])
+        files.append(dask.delayed(load_letor)(folder / f"rows-{k}.txt", n_features=90))
+    return dX, dy, files
 
 
-FITS = {
-    "PRank": lambda dX, dy, path: rd.PRank(max_iter=40, random_state=1).fit(dX, dy, n_shards=4),
-    "OAPVoting": lambda dX, dy, path: rd.OAPVoting(
-        n_estimators=40, max_iter=20, random_state=1
-    ).fit(dX, dy, n_shards=4),
-    "PairwisePerceptron": lambda dX, dy, path: rd.PairwisePerceptron(
-        max_iter=20, random_state=1
-    ).fit(path, n_shards=3),
-    "RankSVM": lambda dX, dy, path: rd.RankSVM(C=10.0, tol=1e-9, random_state=1).fit(
-        path, n_shards=3
-    ),
-}
-FITS |= {
-    "stumps": lambda dX, dy, path: rd.RankBoost(600).fit(path, n_shards=3),
-    "trees": lambda dX, dy, path: rd.RankBoost(60, max_leaf_nodes=15).fit(path, n_shards=3),
-    "OrdinalBoost": lambda dX, dy, path: rd.OrdinalBoost(40).fit(dX, dy, n_shards=3),
+MODELS = {
+    "PRank": rd.PRank(max_iter=40, random_state=1),
+    "OAPVoting": rd.OAPVoting(n_estimators=40, max_iter=20, random_state=1),
+    "PairwisePerceptron": rd.PairwisePerceptron(max_iter=20, random_state=1),
+    "RankSVM": rd.RankSVM(C=10.0, tol=1e-9, random_state=1),
+    "stumps": rd.RankBoost(600),
+    "trees": rd.RankBoost(60, max_leaf_nodes=15),
+    "OrdinalBoost": rd.OrdinalBoost(40),
 }
 OF_LABELS = ["PRank", "OAPVoting", "OrdinalBoost"]
 KILLS = 20 if "RANKCORE_FAULTS" in os.environ else 2
 
 
-@pytest.mark.parametrize("name", FITS)
+def fit(name, rows):
+    """Return a fitted model."""
+    dX, dy, files = rows
+    if name in OF_LABELS:
+        return MODELS[name].fit(dX, dy, n_shards=4)
+    X, y, qid = ([getattr(file, part) for file in files] for part in ("X", "y", "qid"))
+    return MODELS[name].fit(X, y, qid=qid, n_shards=4)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_a_fit_survives_killed_workers(name, cluster, rows):
-    fit = FITS[name]
     total = 0
 
-    X = rows[0].compute() if name in OF_LABELS else load_letor(rows[2]).X
+    X = rows[0].compute() if name in OF_LABELS else rows[2][0].compute().X
 
     def learned(model):
         local = model.to_local()
@@ -149,10 +153,10 @@ def test_a_fit_survives_killed_workers(name, cluster, rows):
             return local.coef_
         return local.predict_proba(X) if name == "OrdinalBoost" else local.predict(X)
 
-    expected = learned(fit(*rows))
+    expected = learned(fit(name, rows))
     for seed in range(50):
         with Killer(cluster, seed, KILLS - total) as killer:
-            found = learned(fit(*rows))
+            found = learned(fit(name, rows))
         total += killer.n
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
         if total >= KILLS:

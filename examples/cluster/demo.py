@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from dask import delayed
 from distributed import Client, LocalCluster
 
 import rankcore as rc
@@ -56,8 +57,10 @@ def fit(paths, n_shards, victims=None):
             if now.epoch == 3:
                 threading.Thread(target=kill, args=(victims,)).start()
 
+    files = [delayed(load_letor)(path, n_features=90) for path in paths]
+    X, y, qid = ([getattr(file, part) for file in files] for part in ("X", "y", "qid"))
     with watch(follow):
-        return learner(rd).fit(paths, n_shards=n_shards)
+        return learner(rd).fit(X, y, qid=qid, n_shards=n_shards)
 
 
 def kill(cluster) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -62,6 +61,5 @@ Gamma: TypeAlias = Literal["scale", "half", "auto"] | float
 Folds: TypeAlias = int | Splitter | Sequence[tuple[ArrayLike, ArrayLike]]
 # Weights of pairs of positions: a name, ("top_k", k), a table or a function.
 PairWeights: TypeAlias = str | tuple[str, int] | ArrayLike | Callable[..., Any]
-# Columns and rows on a cluster; rows may be in files that workers read.
+# Columns and rows on a cluster.
 DaskColumn: TypeAlias = Blocks | Sequence[Delayed]
-DaskRows: TypeAlias = DaskColumn | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

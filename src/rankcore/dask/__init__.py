@@ -1,7 +1,7 @@
 """Learners on a Dask cluster, with the names and parameters of those in memory.
 
-Requires ``pip install 'rankcore[dask]'``. ``fit`` accepts dask arrays, dataframes, lists of delayed
-blocks or paths, whose rows stay on the workers in shards; ``predict`` returns lazy collections;
+Requires ``pip install 'rankcore[dask]'``. ``fit`` accepts dask arrays, dataframes or lists of
+delayed blocks, whose rows stay on the workers in shards; ``predict`` returns lazy collections;
 ``to_local()`` returns the ordinary estimator.
 
 Boosting and `RankSVM` sum over shards, as over rows in memory: their models are those of the
@@ -23,7 +23,6 @@ from rankcore._core.arguments import DaskColumn
 from rankcore.boosting import bipartite, ordinal_boost, rankboost
 from rankcore.dask._boosting import fit_pairs, fit_ranks
 from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, predict_proba
-from rankcore.dask._evaluate import evaluate
 from rankcore.dask._online import fit_ordinal, fit_pairwise
 from rankcore.dask._svm import fit_ranksvm
 from rankcore.ordinal import baselines, cusum, logistic, oap, prank
@@ -43,7 +42,6 @@ __all__ = [
     "RankBoost",
     "RankSVM",
     "WidrowHoff",
-    "evaluate",
 ]
 
 

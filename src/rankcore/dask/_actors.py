@@ -32,28 +32,28 @@ class Actors:
         for future in shards.futures:
             if future.status == "error":
                 future.result()  # raises
-        homes: dict[str, list[Any]] = {}
-        found = client.who_has(shards.futures)
+        by_address: dict[str, list[Any]] = {}
+        workers_of = client.who_has(shards.futures)
         for future in shards.futures:
-            if not found.get(future.key):
+            if not workers_of.get(future.key):
                 raise WorkerLost("a worker was lost before its rows were binned")
-            homes.setdefault(sorted(found[future.key])[0], []).append(future)
+            by_address.setdefault(sorted(workers_of[future.key])[0], []).append(future)
         threads = client.nthreads()
         self._futures = [
             client.submit(
                 kind,
-                some,
+                futures,
                 *args,
                 threads.get(address, 1),
                 workers=[address],
                 actor=True,
                 pure=False,
             )
-            for address, some in homes.items()
+            for address, futures in by_address.items()
         ]
         self.n_calls, self._actors = 0, list[Any]()
         try:
-            started = zip(self._futures, homes, strict=True)
+            started = zip(self._futures, by_address, strict=True)
             self._actors = self._checked(
                 lambda: [self._started(future, address) for future, address in started]
             )
@@ -64,11 +64,12 @@ class Actors:
     def call(self, method: str, *args: Any) -> list[Any]:
         """Return the results of a method of all actors."""
         self.n_calls += 1
-        return self._checked(
-            lambda: [
-                one.result() for one in [getattr(actor, method)(*args) for actor in self._actors]
-            ]
-        )
+
+        def run() -> list[Any]:
+            answers = [getattr(actor, method)(*args) for actor in self._actors]
+            return [answer.result() for answer in answers]
+
+        return self._checked(run)
 
     def release(self) -> None:
         """Drop the actors."""
@@ -91,7 +92,9 @@ class Actors:
         except WorkerLost:
             raise
         except (OSError, RuntimeError) as error:
-            lost = [one for one in self._futures if one.status not in ("pending", "finished")]
+            lost = [
+                future for future in self._futures if future.status not in ("pending", "finished")
+            ]
             if not lost and not isinstance(error, OSError):
                 raise
             raise WorkerLost(f"a worker with some of the rows was lost: {error}") from error

@@ -111,7 +111,7 @@ def fit_pairs(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     """Return a fitted copy of a `RankBoost` or `BipartiteRankBoost`."""
     check_boosted(model)
     check_supported(model, select=("edge",))
-    labels = np.unique(join_labels([one.labels for one in rows.stats]))
+    labels = np.unique(join_labels([part.labels for part in rows.stats]))
     upper = upper_label(model, as_relevance(labels, labels.size))
     by_label = not rows.in_queries and upper is not None and model.pair_weight is None
     if not rows.in_queries and not by_label and len(rows.shards) > 1:
@@ -151,19 +151,19 @@ def fit_ranks(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any
     """Return a fitted copy of an `OrdinalBoost`."""
     check_boosted(model)
     check_supported(model, loss=("absolute", "zero_one", "squared"))
-    known = rows.ranks(model, classes)
-    weigh_rows(model.class_weight, rows, known, visits=False)
-    counts = np.sum(rows.shards.gather(rank_counts, known=known), axis=0)
+    ranks = rows.ranks(model, classes)
+    weigh_rows(model.class_weight, rows, ranks, visits=False)
+    counts = np.sum(rows.shards.gather(rank_counts, ranks=ranks), axis=0)
     learner = copy(model)
     learner._categories = None
-    every = np.arange(known.size, dtype=np.int32)
-    state = learner._begin_state(rows.n_features, every, known, counts)
-    fitted = learner._fitted_copy(rows.form, rows.n_features, state, ranks_=known)
+    every = np.arange(ranks.size, dtype=np.int32)
+    state = learner._begin_state(rows.n_features, every, ranks, counts)
+    fitted = learner._fitted_copy(rows.form, rows.n_features, state, ranks_=ranks)
     monitor = watching.of_labels(fitted, HeldOutTables)
     occurring = occurring_ranks(fitted, every[counts > 0])
     monotone = split_constraints(fitted, rows.form).signs is not None
     shards = rows.shards
-    shards.transform(ranks_of, shards.numbers, known=known, occurring=occurring, monotone=monotone)
+    shards.transform(ranks_of, shards.numbers, ranks=ranks, occurring=occurring, monotone=monotone)
     n_docs, *_ = sizes_of(rows.shards)
     edges = bin_edges(rows.shards.stream(value_groups), model)
     rounds = rank_rounds(fitted, edges, occurring, n_docs, float(counts.sum()))
@@ -180,12 +180,12 @@ def check_boosted(model: Any) -> None:
     check_supported(model, warm_start=(False,))
     if model.max_bins is None:
         raise ValueError("a fit on shards requires max_bins; got None")
-    given = model.categorical_features
-    if not (given is None or isinstance(given, str)):
+    categorical = model.categorical_features
+    if not (categorical is None or isinstance(categorical, str)):
         raise ValueError(
             "a fit on shards takes numbers only, and requires categorical_features=None; "
-            f"got {given!r}: replace these columns by numbers whose order has a meaning, such as "
-            "one of 0 and 1 for each category, or fit in memory"
+            f"got {categorical!r}: replace these columns by numbers whose order has a meaning, "
+            "such as one of 0 and 1 for each category, or fit in memory"
         )
 
 
@@ -202,7 +202,7 @@ def sizes_of(shards: Shards) -> list[int]:
     """Return the sums of the sizes of parts, and drop shards without rows to learn from."""
     sizes = np.array(shards.gather(part_sizes))
     shards.keep((sizes[:, 0] > 0).tolist())
-    return [int(one) for one in sizes.sum(axis=0)]
+    return [int(size) for size in sizes.sum(axis=0)]
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -217,9 +217,9 @@ def pairs_of(shard: Shard, number: int, upper: float | None, **settings: Any) ->
     return replace(part, number=number)
 
 
-def ranks_of(shard: Shard, number: int, known: Any, **settings: Any) -> Part:
+def ranks_of(shard: Shard, number: int, ranks: Any, **settings: Any) -> Part:
     """Take the ranks of a shard."""
-    part = rank_part(shard.X, encode(shard.y, known), shard.weights, **settings)
+    part = rank_part(shard.X, encode(shard.y, ranks), shard.weights, **settings)
     return replace(part, number=number)
 
 
@@ -228,6 +228,6 @@ def part_sizes(part: Part) -> tuple[int, ...]:
     return part.sizes
 
 
-def rank_counts(shard: Shard, known: Any) -> Floats:
+def rank_counts(shard: Shard, ranks: Any) -> Floats:
     """Return the weight of the rows of each rank."""
-    return np.bincount(encode(shard.y, known), shard.weights, known.size).astype(np.float64)
+    return np.bincount(encode(shard.y, ranks), shard.weights, ranks.size).astype(np.float64)

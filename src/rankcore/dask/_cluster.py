@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from typing import Any, Self
 
 from rankcore._core.params import check_count
@@ -66,10 +67,10 @@ class Shards:
     Errors of tasks name the shard by its number, that of its first blocks in the collection.
     """
 
-    def __init__(self, client: Any, name: str, wanted: Sequence[Any]) -> None:
+    def __init__(self, client: Any, name: str, shards: Sequence[Any]) -> None:
         self.client, self._name = client, name
-        self.numbers = list(range(len(wanted)))
-        self._held: list[Any] = list(client.compute(list(wanted)))
+        self.numbers = list(range(len(shards)))
+        self._held: list[Any] = list(client.compute(list(shards)))
 
     def __len__(self) -> int:
         return len(self._held)
@@ -97,9 +98,9 @@ class Shards:
         """Yield ``function(shard)`` for each shard, in the order in which they end."""
         tasks = self._submit(function, (), {})
         try:
-            for future, found in as_completed(tasks, with_results=True):
+            for future, result in as_completed(tasks, with_results=True):
                 future.release()
-                yield found
+                yield result
         finally:
             release(tasks)
 
@@ -110,9 +111,9 @@ class Shards:
 
     def keep(self, kept: Sequence[bool]) -> None:
         """Drop some shards."""
-        release(one for one, stays in zip(self._held, kept, strict=True) if not stays)
-        self._held = [one for one, stays in zip(self._held, kept, strict=True) if stays]
-        self.numbers = [one for one, stays in zip(self.numbers, kept, strict=True) if stays]
+        release(future for future, stays in zip(self._held, kept, strict=True) if not stays)
+        self._held = [*compress(self._held, kept)]
+        self.numbers = [*compress(self.numbers, kept)]
 
     @contextmanager
     def sent(self, value: Any) -> Iterator[Any]:

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
+from rankcore._core.arguments import DaskColumn, EvalSet
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.labels import check_words
 from rankcore._core.monitor import Callback, Monitor
-from rankcore._core.params import check_flag
 from rankcore.dask._cluster import (
     Client,
     Shards,
@@ -63,8 +62,8 @@ class Watching:
 
     def _check(self) -> None:
         sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]
-        for one in sets:
-            parts = one if isinstance(one, tuple) else ()
+        for pair in sets:
+            parts = pair if isinstance(pair, tuple) else ()
             if any(isinstance(part, list) and any(map(is_dask_collection, part)) for part in parts):
                 raise TypeError(
                     "eval_set must be arrays at the client; got delayed blocks: compute them first"
@@ -85,8 +84,8 @@ class Distributed:
     @classmethod
     def _local(cls, **params: Any) -> Any:
         """Return the ordinary learner with these parameters."""
-        kind = next(one for one in cls.__mro__ if not issubclass(one, Distributed))
-        return kind(**params)
+        local = next(base for base in cls.__mro__ if not issubclass(base, Distributed))
+        return local(**params)
 
     def to_local(self) -> Any:
         """Return a copy of the model as an ordinary estimator, to be saved or trained further."""
@@ -103,17 +102,15 @@ class Distributed:
         watching: Watching,
         client: Client | None,
         n_shards: int | None,
-        regroup: bool = False,
     ) -> Self:
         """Fit to the rows of ``columns`` in shards."""
-        check_flag(regroup, "regroup")
         client = client_of(client)
         n_shards = count_shards(n_shards, client)
         params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
         model = self._local(**params)
         model._check_params()
-        wanted = columns.delayed_shards(n_shards, regroup)
-        with Shards(client, type(self).__name__.lower(), wanted) as shards:
+        delayed_shards = columns.delayed_shards(n_shards)
+        with Shards(client, type(self).__name__.lower(), delayed_shards) as shards:
             fitted = fit(model, ShardedRows.of(shards, columns, self._nan), watching)
         self.__dict__ = dict(vars(fitted))
         return self
@@ -165,7 +162,7 @@ class DistributedClassifier(Distributed):
 
     def fit(
         self,
-        X: DaskRows,
+        X: DaskColumn,
         y: DaskColumn | None = None,
         classes: ArrayLike | None = None,
         *,
@@ -174,23 +171,21 @@ class DistributedClassifier(Distributed):
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
-        n_features: int | None = None,
-        zero_based: bool = False,
     ) -> Self:
         """Fit a new model on all workers.
 
         Parameters
         ----------
-        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
-            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        X : dask array, dask dataframe or list of delayed blocks
+            Blocks of dense or sparse rows.
         y : the same kind as X, with the same divisions
-            Ordered labels; None for files, which contain labels.
+            Ordered labels.
         classes : array-like, shape (n_classes,), optional
             All labels, lowest rank first; required for strings. By default the order of an ordered
             categorical, the same in all blocks, or the distinct numbers, ascending.
         sample_weight : the same kind as X, with the same divisions; or str, optional
             Weights of the rows, with the same meaning as in memory; a string names a column of a
-            dataframe. Not supported for files.
+            dataframe.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
             pass, round or step.
@@ -202,10 +197,6 @@ class DistributedClassifier(Distributed):
         n_shards : int, optional
             Number of shards into which neighbouring blocks are joined; by default one per thread of
             the workers. Online models depend on it, others only by the rounding of sums.
-        n_features : int, optional
-            Number of features of files; by default the maximum that occurs.
-        zero_based : bool, default=False
-            Whether features in files are numbered from 0.
 
         Returns
         -------
@@ -219,7 +210,7 @@ class DistributedClassifier(Distributed):
         RuntimeError
             If workers are lost repeatedly.
         """
-        columns = Columns(X, y, None, sample_weight, n_features, zero_based)
+        columns = Columns(X, y, None, sample_weight)
         watching = Watching(eval_set, None, callbacks)
         fit = partial(self._fit_shards, classes=classes)
         return self._fit_on(columns, fit, watching, client, n_shards)
@@ -241,7 +232,7 @@ class DistributedRanker(Distributed):
 
     def fit(
         self,
-        X: DaskRows,
+        X: DaskColumn,
         y: DaskColumn | None = None,
         *,
         qid: DaskColumn | str | None = None,
@@ -251,27 +242,22 @@ class DistributedRanker(Distributed):
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
-        regroup: bool = False,
-        n_features: int | None = None,
-        zero_based: bool = False,
     ) -> Self:
         """Fit a new model on all workers.
 
         Parameters
         ----------
-        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
-            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        X : dask array, dask dataframe or list of delayed blocks
+            Blocks of dense or sparse rows.
         y : the same kind as X, with the same divisions
-            Labels, higher for better: numbers, or words as in memory; None for files, which contain
-            labels.
+            Labels, higher for better: numbers, or words as in memory.
         qid : the same kind as X, with the same divisions; or str, optional
             Query of each row; a string names a column of a dataframe. All rows of a query must be
-            in one shard. None for files, or if all rows belong to one query, which may be divided
-            among shards for boosting with two labels only.
+            in one shard. None if all rows belong to one query, which may be divided among shards
+            for boosting with two labels only.
         sample_weight : the same kind as X, with the same divisions; or str, optional
             Weights of the rows, with the same meaning as in memory; a string names a column of a
-            dataframe. Not supported for files. The weight of a pair is the product of its rows'
-            weights.
+            dataframe. The weight of a pair is the product of its rows' weights.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
             pass, round or step.
@@ -285,12 +271,6 @@ class DistributedRanker(Distributed):
         n_shards : int, optional
             Number of shards into which neighbouring blocks are joined; by default one per thread of
             the workers. Online models depend on it, others only by the rounding of sums.
-        regroup : bool, default=False
-            Whether to move rows between workers so that queries are whole.
-        n_features : int, optional
-            Number of features of files; by default the maximum that occurs.
-        zero_based : bool, default=False
-            Whether features in files are numbered from 0.
 
         Returns
         -------
@@ -304,9 +284,9 @@ class DistributedRanker(Distributed):
         RuntimeError
             If workers are lost repeatedly.
         """
-        columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
+        columns = Columns(X, y, qid, sample_weight)
         watching = Watching(eval_set, eval_qid, callbacks)
-        return self._fit_on(columns, self._fit_grades, watching, client, n_shards, regroup)
+        return self._fit_on(columns, self._fit_grades, watching, client, n_shards)
 
     def _fit_grades(self, model: Any, rows: ShardedRows, watching: Watching) -> Any:
         """Fit a model to the shards, whose labels that are words become grades."""

@@ -19,10 +19,9 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import SPARSE
 from rankcore._core.sources import Window
-from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported, shard_moments, take_rows
+from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
 from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
@@ -36,16 +35,16 @@ from rankcore.ranking.standardizing import scale_by
 
 def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any) -> Any:
     """Return a fitted copy of an online learner of ordered labels, an ordinary estimator."""
-    known = rows.ranks(model, classes)
+    ranks = rows.ranks(model, classes)
     generator = as_generator(model.random_state)
-    state = model._new_state(rows.n_features, known.size)
+    state = model._new_state(rows.n_features, ranks.size)
     state.model.check_mixes()
     if model.class_weight is not None or rows.weighted:
         model._check_weighable()
-    weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
+    weigh_rows(model.class_weight, rows, ranks, visits=not model._weighs_steps)
     standardize(state.model, model, rows)
     fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
-    fitted = model._fitted_copy(rows.form, rows.n_features, state, ranks_=known)
+    fitted = model._fitted_copy(rows.form, rows.n_features, state, ranks_=ranks)
     learner = OrdinalMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
     fitted._warn_of_fit()
@@ -59,10 +58,7 @@ def standardize(new: Any, model: Any, rows: ShardedRows) -> None:
     if rows.share_of_nonzero <= SPARSE:
         new.leave_alone()
         return
-    moments = Moments(rows.n_features)
-    for more in rows.shards.gather(shard_moments, mean=1.0):
-        moments.combine(more)
-    standardize_by(new, model, moments)
+    standardize_by(new, model, rows.moments(mean=1.0))
 
 
 def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
@@ -75,10 +71,8 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, generator)
     if state.model.has_factors:
-        total = Moments(rows.n_features)
-        for more in rows.shards.gather(shard_moments, mean=rows.mean_weight):
-            total.combine(more)
-        scale_by(state.model, None if total.sparse else total)
+        moments = rows.moments(rows.mean_weight)
+        scale_by(state.model, None if moments.sparse else moments)
     if model.balance == "query" and rows.weighted:
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query
@@ -119,7 +113,7 @@ class PairwiseMixing(PairwiseLearner):
     def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
         self._rows = rows
-        self._tied = all(one.tied for one in rows.stats)
+        self._tied = rows.tied
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
@@ -129,7 +123,7 @@ class PairwiseMixing(PairwiseLearner):
         """Implement `Learner.learn`."""
         base = self.fitted._state
         models = learn_shards(self.fitted, self._rows, self._seed, number)
-        self.fitted._state = state = mix_pairwise([one._state for one in models], base)
+        self.fitted._state = state = mix_pairwise([model._state for model in models], base)
         pairs, wrong, _, n, _ = state.log[-1]
         share, what = wrong / max(pairs, 1), "share of mistakes"
         report(Progress(number, self.n_iterations, n, n, share, what, "queries"))
@@ -148,32 +142,32 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
 
     That of the current hypotheses is over shards; in the average, all successes weigh the same.
     """
-    models = [one.model for one in states]
+    models = [state.model for state in states]
     model = models[0].mixed(models, np.full(len(models), 1 / len(models)), base.model)
     if not model.is_finite():
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
-    pairs, mistakes, _, n_queries, skipped = np.sum([one.log[-1] for one in states], axis=0)
+    pairs, mistakes, _, n_queries, skipped = np.sum([state.log[-1] for state in states], axis=0)
     record = [pairs, mistakes, model.n_mistakes + 1, n_queries, skipped]
-    log = [*base.log, [int(one) for one in record]]
+    log = [*base.log, [int(count) for count in record]]
     return replace(base, model=model, log=log, streaming=False)
 
 
-def weigh_rows(class_weight: Any, rows: ShardedRows, known: NDArray[Any], visits: bool) -> None:
+def weigh_rows(class_weight: Any, rows: ShardedRows, ranks: NDArray[Any], visits: bool) -> None:
     """Multiply the weights of rows by those of their classes, with means over all shards."""
     if class_weight is None and not rows.weighted:
         return
     of_classes = None
     if class_weight is not None:
-        counts = np.zeros(known.size, dtype=np.int64)
-        for one in rows.stats:
-            counts[encode(one.labels, known)] += one.counts
-        of_classes = weights_of_classes(class_weight, counts, known)
-    found = rows.shards.gather(weight_facts, of_classes=of_classes, known=known)
-    facts = WeightFacts.together(found)
+        counts = np.zeros(ranks.size, dtype=np.int64)
+        for part in rows.stats:
+            counts[encode(part.labels, ranks)] += part.counts
+        of_classes = weights_of_classes(class_weight, counts, ranks)
+    of_shards = rows.shards.gather(weight_facts, of_classes=of_classes, ranks=ranks)
+    facts = WeightFacts.together(of_shards)
     divisor = facts.divisor(visits=visits)
-    rows.shards.keep([one.largest > 0 for one in found])
+    rows.shards.keep([part.largest > 0 for part in of_shards])
     equal = facts.all_weigh(divisor)
-    rows.shards.transform(weigh, of_classes=of_classes, known=known, divisor=divisor, drop=equal)
+    rows.shards.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -182,6 +176,7 @@ def weigh_rows(class_weight: Any, rows: ShardedRows, known: NDArray[Any], visits
 def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
     """Return a copy of a model after a pass over a shard."""
     learner, n = deepcopy(model), shard.y.size
+    vars(learner).pop("feature_names_in_", None)  # rows of shards have no names
     in_queries = hasattr(learner, "balance")
     if learner.shuffle:
         rng = np.random.default_rng(seed)
@@ -189,8 +184,8 @@ def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
             shard, shuffled(group_rows(shard.qid, n), rng) if in_queries else rng.permutation(n)
         )
     if in_queries:
-        given = Window(shard.X, shard.y, None, 0, 0, shard.weights)
-        learner._learn_more(given, shard.qid, follow=False)  # with the same factors on all shards
+        window = Window(shard.X, shard.y, None, 0, 0, shard.weights)
+        learner._learn_more(window, shard.qid, follow=False)  # with the same factors on all shards
     else:
         learner.class_weight = None  # a factor of the weights already
         # In the same units on all shards.
@@ -210,18 +205,18 @@ def divide_weights(shard: Shard, by: float) -> Shard:
     return replace(shard, weights=None if shard.weights is None else shard.weights / by)
 
 
-def row_weights(shard: Shard, of_classes: Any, known: Any) -> NDArray[np.float64]:
+def row_weights(shard: Shard, of_classes: Any, ranks: Any) -> NDArray[np.float64]:
     """Return the weights of rows times those of their classes."""
     weights = np.ones(shard.y.size) if shard.weights is None else shard.weights
-    return weights if of_classes is None else weights * of_classes[encode(shard.y, known)]
+    return weights if of_classes is None else weights * of_classes[encode(shard.y, ranks)]
 
 
-def weight_facts(shard: Shard, of_classes: Any, known: Any) -> WeightFacts:
+def weight_facts(shard: Shard, of_classes: Any, ranks: Any) -> WeightFacts:
     """Summarise the weights of a shard."""
-    return WeightFacts.of(row_weights(shard, of_classes, known))
+    return WeightFacts.of(row_weights(shard, of_classes, ranks))
 
 
-def weigh(shard: Shard, of_classes: Any, known: Any, divisor: float, drop: bool) -> Shard:
+def weigh(shard: Shard, of_classes: Any, ranks: Any, divisor: float, drop: bool) -> Shard:
     """Set the weights of rows, or none if all of them are equal."""
-    weights = None if drop else row_weights(shard, of_classes, known) / divisor
+    weights = None if drop else row_weights(shard, of_classes, ranks) / divisor
     return replace(shard, weights=weights)

@@ -20,11 +20,10 @@ from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows, warn_without_qid
-from rankcore._core.standardization import Moments
 from rankcore._core.training import Trainer
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported, shard_moments
+from rankcore.dask._shards import Shard, ShardedRows, check_supported
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking.standardizing import factors_of
@@ -50,14 +49,12 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     monitor = watching.of_queries(fitted, rows)
     factors = None
     if model.standardize == "auto":
-        moments = Moments(rows.n_features)
-        for more in rows.shards.gather(shard_moments, mean=rows.mean_weight):
-            moments.combine(more)
+        moments = rows.moments(rows.mean_weight)
         factors = None if moments.sparse else factors_of(moments)
     balanced = model.balance == "query"
     rows.shards.transform(prepare, balanced=balanced, mean=rows.mean_weight)
     sizes = rows.shards.gather(QuerySums.sizes)
-    if not any(one.of_queries.size for one in sizes):
+    if not any(part.of_queries.size for part in sizes):
         raise nothing_to_learn()
     space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state), factors)
     problem: Any = SimpleNamespace(model=space.model)
@@ -66,12 +63,11 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())
-        tied = all(one.tied for one in rows.stats)
-        learner = NewtonLearner(fitted, problem, steps, monitor, tied)
+        learner = NewtonLearner(fitted, problem, steps, monitor, rows.tied)
         Trainer(learner, rows.source(), monitor).run()
-        found = learner.solution()
-    fitted._take(problem, found)
-    model._warn(found)
+        solution = learner.solution()
+    fitted._take(problem, solution)
+    model._warn(solution)
     return fitted
 
 
@@ -91,14 +87,14 @@ class ClusterSpace(WeightSpace):
         self, shards: Shards, sizes: Sequence[Sizes], generator: Any, factors: Floats | None
     ) -> None:
         self._shards = shards
-        self._edges = np.cumsum([0, *(one.of_queries.size for one in sizes)])
+        self._edges = np.cumsum([0, *(part.of_queries.size for part in sizes)])
         self._last: Evaluation | None = None
         super().__init__(
-            np.concatenate([one.of_queries for one in sizes]),
+            np.concatenate([part.of_queries for part in sizes]),
             sizes[0].n_features,
-            float(sum(one.weight for one in sizes)),
+            float(sum(part.weight for part in sizes)),
             generator,
-            sum(one.n_values for one in sizes),
+            sum(part.n_values for part in sizes),
             factors,
         )
 
@@ -119,10 +115,10 @@ class ClusterSpace(WeightSpace):
         last = self._last  # the end of a step is evaluated once
         if last is not None and last.terms.same(terms) and np.array_equal(last.scores, scores):
             return last
-        found = self._shards.gather(QuerySums.evaluate, w=scores, terms=terms)
-        sums = np.sum([one for one, _, _ in found], axis=0)
-        gradient = np.sum([one for _, _, one in found], axis=0)
-        trace, loss = sum(one for _, one, _ in found), float(terms.factors @ sums[:, 1])
+        of_shards = self._shards.gather(QuerySums.evaluate, w=scores, terms=terms)
+        of_sums, traces, gradients = zip(*of_shards, strict=True)
+        sums, gradient = np.sum(of_sums, axis=0), np.sum(gradients, axis=0)
+        trace, loss = sum(traces), float(terms.factors @ sums[:, 1])
         self._last = Evaluation(
             terms, scores.copy(), gradient, np.empty(0), trace, loss, sums, gradient
         )
@@ -131,16 +127,17 @@ class ClusterSpace(WeightSpace):
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
         """Return the weights of p, and the Hessian of the loss times p."""
         weights = self.times_factors(p)
-        found = self._shards.gather(QuerySums.curve, w=at.scores, terms=at.terms, p=weights)
-        return weights, self.times_factors(np.sum(found, axis=0))
+        products = self._shards.gather(QuerySums.curve, w=at.scores, terms=at.terms, p=weights)
+        return weights, self.times_factors(np.sum(products, axis=0))
 
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
         queries = [
             sample[(sample >= first) & (sample < last)] - first
             for first, last in pairwise(self._edges)
         ]
-        found = self._shards.gather(QuerySums.matrix, queries, w=at.scores, terms=at.terms)
-        return np.sum([one for one, _ in found], axis=0), sum(weight for _, weight in found)
+        of_shards = self._shards.gather(QuerySums.matrix, queries, w=at.scores, terms=at.terms)
+        matrices, weights = zip(*of_shards, strict=True)
+        return np.sum(matrices, axis=0), sum(weights)
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -188,8 +185,8 @@ class QuerySums:
 
     def _evaluated(self, w: Floats, terms: Terms) -> Evaluation:
         if self._at is not None:
-            known, at = self._at
-            if at.terms.same(terms) and np.array_equal(known, w):
+            weights, at = self._at
+            if at.terms.same(terms) and np.array_equal(weights, w):
                 return at
         with np.errstate(over="ignore", invalid="ignore"):  # the client raises an error
             at = self._losses.evaluate(terms, rows=self._rows, weights=w)
