@@ -113,6 +113,10 @@ def boosting(client, n_workers, n_rows, n_trees):
     rows = []
     for what, params in [
         (f"{n_trees} trees of 31 leaves", {"n_estimators": n_trees, "max_leaf_nodes": 31}),
+        (
+            f"{n_trees} trees of 31 leaves and 7 levels",
+            {"n_estimators": n_trees, "max_leaf_nodes": 31, "max_depth": 7},
+        ),
         ("OrdinalBoost", {"n_estimators": n_trees}),
         (f"{n_trees} stumps", {"n_estimators": n_trees}),
     ]:

@@ -110,6 +110,18 @@ def test_columns_of_a_dataframe_are_compared_with_those_of_the_fit(client):
             getattr(model, method)(X[["b", "a"]]).compute()
 
 
+def test_predictions_of_a_dataframe_compute_nothing(client):
+    table, y, _ = frames()
+    dd, pd = importlib.import_module("dask.dataframe"), importlib.import_module("pandas")
+    X = dd.from_pandas(table, npartitions=3)
+    model = rd.OrdinalBoost(2).fit(X, dd.from_pandas(pd.Series(y), npartitions=3))
+    broken = X.map_partitions(lambda part: 1 / 0, meta=table[:0])
+    for method in ("predict", "predict_proba"):
+        predicted = getattr(model, method)(broken)
+        with pytest.raises(ZeroDivisionError):
+            predicted.compute()
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_blocks_of_frames_keep_their_names(library, n_shards, client):

@@ -1,4 +1,4 @@
-"""Histograms of leaves, and their splits, for binned rows of this process.
+"""Histograms, splits and partition of leaves, for binned rows of this process.
 
 Features are divided among threads, each with a `FeatureBlock` of `rankcore._ext.histograms`. Only
 the smaller child of a leaf is summed; the histogram of its sibling is that of the parent minus

@@ -55,8 +55,8 @@ class MetricPairWeights:
         self._gains, self._scales = pairing.labels, steps
         if kind == "map":
             self._gains = (pairing.labels > 0).astype(np.float64)
-            found = np.add.reduceat(self._gains, pairing.bounds[:-1])
-            self._scales = steps / np.maximum(found, 1)
+            n_relevant = np.add.reduceat(self._gains, pairing.bounds[:-1])
+            self._scales = steps / np.maximum(n_relevant, 1)
         elif isinstance(kind, str):
             low, high = pairing.labels.min(initial=0.0), pairing.labels.max(initial=0.0)
             if low < 0 or high > MAX_LABEL:
@@ -131,10 +131,10 @@ class MetricPairWeights:
             if out is not None:
                 out[:] = 0
         for q, (first, last) in enumerate(zip(self._bounds[:-1], self._bounds[1:], strict=True)):
-            here = slice(first, last)
-            labels, scores = self._labels[here], self._scores[here]
+            query = slice(first, last)
+            labels, scores = self._labels[query], self._scores[query]
             places = np.empty(labels.size, dtype=np.int64)
-            places[self._order[here] - first] = np.arange(1, labels.size + 1)
+            places[self._order[query] - first] = np.arange(1, labels.size + 1)
             weights = np.asarray(kind(labels.copy(), places), dtype=np.float64)
             if weights.shape != (labels.size, labels.size) or not (weights >= 0).all():
                 raise ValueError(
@@ -145,12 +145,12 @@ class MetricPairWeights:
             weights = np.where(labels[:, None] > labels, weights, 0.0) * np.exp(-apart)
             weights *= self._scales[q]
             if self._row_weights is not None:
-                weights *= np.multiply.outer(self._row_weights[here], self._row_weights[here])
+                weights *= np.multiply.outer(self._row_weights[query], self._row_weights[query])
             total += float(weights.sum())
             if gradients is not None:
                 won, lost = weights.sum(axis=1), weights.sum(axis=0)
-                gradients[here], hessians[here] = won - lost, won + lost
+                gradients[query], hessians[query] = won - lost, won + lost
             if between is not None:
-                rows = leaf_of[here]
+                rows = leaf_of[query]
                 np.add.at(between, (rows[:, None], rows), weights)
         return total

@@ -1,5 +1,7 @@
 """Binned columns of rows on disk or on workers: thresholds from groups of values, then codes.
 
+`bin_rows` and `scores_of` are for rows in memory and on disk.
+
 Each part of the rows is read twice (kernel `rankcore._ext.streamed_bins`). A column of at most
 `MAX_GROUPS` distinct values keeps each value with its count. A column of more keeps groups of
 values with the same leading bits, as many bits as leave at most `MAX_GROUPS` groups. The groups

@@ -3,6 +3,7 @@
 `TreeRounds` are those of any objective, on rows in memory (`MemoryTrees`) or on the workers of a
 cluster (`rankcore.boosting.worker_rounds`); `PairTrees` are those of pairs. A round grows the tree
 that was begun, computes the values of its leaves from sums over their rows, and begins the next.
+`Draws` draw the rows of a tree and the features of its nodes.
 """
 
 from __future__ import annotations

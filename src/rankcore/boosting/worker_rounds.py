@@ -1,7 +1,8 @@
 """Rounds of boosting at the client of a cluster, from sums over the rows of its workers.
 
-The client adds the histograms of the workers, finds splits in them and grows trees by the grower
-and the rounds of rows in memory. An exchange is one call of all workers, each of which has a
+`WorkerTrees` adds the histograms of the workers, finds splits in them and grows trees by the grower
+of rows in memory; `WorkerStumps` finds stumps in them. `pair_rounds` and `rank_rounds` make the
+rounds of a fit. An exchange is one call of all workers, each of which has a
 `rankcore.boosting.worker_rows.BinnedRows`.
 """
 

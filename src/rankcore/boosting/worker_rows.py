@@ -3,8 +3,9 @@
 `BinnedRows` has the binned rows of a worker, and an objective (`rankcore.boosting._objectives`) for
 each part of them. It sums gradients and hessians by bin, as 64-bit integers, and partitions the
 rows of leaves, as `rankcore.boosting.worker_rounds` orders, which adds the sums of all workers and
-grows trees. Pairs of a query are weighed where its rows are. Without queries, all rows have the
-pairs of two labels: the weights are products of a factor per row, whose sums by label are returned.
+grows trees. `pair_part` and `rank_part` form the parts, `bin_edges` the thresholds of all workers.
+Pairs of a query are weighed where its rows are. Without queries, all rows have the pairs of two
+labels: the weights are products of a factor per row, whose sums by label are returned.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class Distributed:
             table = X.map_partitions(
                 lambda part: pd.DataFrame(compute(part), index=part.index), meta=meta
             )
-            return table.to_dask_array(lengths=True)
+            return table.to_dask_array()
         if not hasattr(type(X), "map_blocks"):
             raise TypeError(
                 "X must be a dask array or dataframe, or a list of delayed blocks; got "

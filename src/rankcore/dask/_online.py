@@ -82,22 +82,32 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     return fitted
 
 
-class OrdinalMixing(OnlineLearner):
-    """Learner of ordered labels, with passes over all shards."""
+class Mixing:
+    """Passes over all shards: the part of a learner that does not depend on the model."""
 
     def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._rows, self._all_equal = rows, rows.all_equal
+        self._rows, self._all_equal, self._tied = rows, rows.all_equal, rows.tied
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
-        """Implement `Learner.open`: merging logs the pass."""
+        """Implement `Learner.open`: mixing logs the pass."""
+
+    def learn_shards(self, epoch: int) -> list[Any]:
+        """Return the models after each shard's pass from the present one."""
+        shards = self._rows.shards
+        with shards.sent(self.fitted) as model:
+            seeds = [[self._seed, epoch, number] for number in shards.numbers]
+            return shards.gather(learn_pass, seeds, model=model)
+
+
+class OrdinalMixing(Mixing, OnlineLearner):
+    """Learner of ordered labels, with passes over all shards."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """Implement `Learner.learn`."""
         fitted, base = self.fitted, self.fitted._state
-        models = learn_shards(fitted, self._rows, self._seed, number)
-        state = merge(models, base=fitted)._state
+        state = merge(self.learn_shards(number), base=fitted)._state
         if len(state.log) < number:
             raise ValueError("a pass visited no row: the weights of the rows are too small")
         state.validation = base.validation
@@ -107,34 +117,16 @@ class OrdinalMixing(OnlineLearner):
         report(Progress(number, self.n_iterations, n_rows, n_rows, total / examples))
 
 
-class PairwiseMixing(PairwiseLearner):
+class PairwiseMixing(Mixing, PairwiseLearner):
     """Learner of a pairwise perceptron, with passes over all shards."""
-
-    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
-        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._rows = rows
-        self._tied = rows.tied
-        self._seed = int(generator.integers(2**63))
-
-    def open(self, number: int) -> None:
-        """Implement `Learner.open`: mixing logs the pass."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """Implement `Learner.learn`."""
-        base = self.fitted._state
-        models = learn_shards(self.fitted, self._rows, self._seed, number)
+        base, models = self.fitted._state, self.learn_shards(number)
         self.fitted._state = state = mix_pairwise([model._state for model in models], base)
         pairs, wrong, _, n, _ = state.log[-1]
         share, what = wrong / max(pairs, 1), "share of mistakes"
         report(Progress(number, self.n_iterations, n, n, share, what, "queries"))
-
-
-def learn_shards(model: Any, rows: ShardedRows, seed: int, epoch: int) -> list[Any]:
-    """Return the models after each shard's pass from ``model``."""
-    shards = rows.shards
-    with shards.sent(model) as sent:
-        seeds = [[seed, epoch, number] for number in shards.numbers]
-        return shards.gather(learn_pass, seeds, model=sent)
 
 
 def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> PairwiseState:
