@@ -1,6 +1,6 @@
 # Binned columns as the boosting kernels read them: codes of values, column by column, of all rows
-# (dense) or of stored entries (sparse). Besides, values of a row by column, for scores, and the best
-# stump of a column from its sums. Private.
+# (dense) or of stored entries (sparse). Besides, values of a row by column, for scores, and the
+# best stump of a column from its sums. Private.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
