@@ -335,11 +335,13 @@ def test_a_tree_of_31_leaves_takes_few_exchanges(client, monkeypatch):
     # One for each level and one for the next root; a few where units change, a tree ends with
     # another leaf than was likely, or a split leaves too few rows: mostly one a tree at most.
     assert exchanges[0] <= sum(deepest) + 20 + 15
-    bounded = {"max_leaf_nodes": 31, "max_depth": 7, "min_samples_leaf": 1}
-    rd.RankBoost(20, **bounded).fit(bX, by, qid=bq, n_shards=2)
-    assert exchanges[1] <= 20 * 8 + 2  # two for the units of the first tree
+    for depth in (6, 7):
+        bounded = {"max_leaf_nodes": 31, "max_depth": depth, "min_samples_leaf": 1}
+        rd.RankBoost(20, **bounded).fit(bX, by, qid=bq, n_shards=2)
+        # Two more for the units of the first tree, and seldom one where the end was not foreseen.
+        assert exchanges[-1] <= 20 * (depth + 1) + 5
     rd.RankBoost(50).fit(bX, by, qid=bq, n_shards=2)
-    assert exchanges[2] <= 50 + 2
+    assert exchanges[-1] <= 50 + 2
 
 
 def depth_of(children):
