@@ -24,7 +24,7 @@ for share in (0.1, 0.2, 0.4):
         f"by distance {share}": {"closeness": CLOSENESS[share]},
         f"by position {share}": {"noise": share, "first": 0.2},
     }
-SEEDS = 16
+SEEDS = 32
 
 
 @functools.cache
