@@ -129,7 +129,7 @@ def test_a_trial_equals_one_by_hand(trials):
     assert found.losses["best (surface known)"] == best
 
 
-def test_votes_are_followed_online():
+def test_progressive_losses_of_votes_match_separate_fits():
     X, y = make_oap_synthetic(40, random_state=5)
     X = quadratic_features(X)
     curve = experiment.vote_curve(rc.OAPBagging.published(tau=0.3, random_state=6), X, y)

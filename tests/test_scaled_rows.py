@@ -160,7 +160,7 @@ def test_other_scalers_are_rejected_with_a_remedy(path):
         make_pipeline(StandardScaler(), rc.PRank()).fit(open_rows(path), [1, 2])
 
 
-def test_a_pipeline_of_both_predicts_and_is_saved(path, tmp_path):
+def test_pipeline_of_scaler_and_learner_predicts_and_is_saved(path, tmp_path):
     data = load_letor(path)
     scaler = MaxAbsScaler()
     learner = rc.PRank(random_state=0).fit(open_rows(path, scaler=scaler))

@@ -452,7 +452,7 @@ def test_kernels_reject_mismatched_arrays():
     row_sums = np.empty(bounds[-1], np.int32)
     with pytest.raises(ValueError, match="not sparse, or the arrays"):
         histogram_layout.lay_out_rows(*layout, np.array([0, 9]), bounds, 0, 11, row_sums)
-    with pytest.raises(ValueError, match="not of their columns"):
+    with pytest.raises(ValueError, match="do not match their columns"):
         histogram_layout.lay_out_rows(*layout, np.array([0, 8]), bounds, 0, 10, row_sums)
     for odd in ((0, 1, 0, None, 0, goes_right, beyond), (2, 1, 0, None, 0, goes_right, rows),
                 (0, 1, 0, goes_right, 0, goes_right, rows)):  # fmt: skip

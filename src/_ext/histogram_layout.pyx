@@ -132,7 +132,7 @@ def lay_out_rows(
         if offsets[j + 1] - offsets[j] < (1 if one_sum[j] else binned.n_bins[f] + 1):
             raise ValueError("the offsets leave no room for the bins")
         if not binned.bounds[f] <= starts[j] <= binned.bounds[f + 1]:
-            raise ValueError("the entries are not of their columns")
+            raise ValueError("the entries do not match their columns")
     if m and not 0 <= offsets[0] <= offsets[m] < 2**31:
         raise ValueError("the sums are too many")
     if row_sums.shape[0] == 0 or first == last:

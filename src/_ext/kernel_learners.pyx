@@ -254,7 +254,7 @@ cdef class DualState:
         m.late = m.change + m.n_outputs
         m.seen = m.late + m.n_outputs
         if not 0 <= m.book[N_SUPPORT] <= m.capacity or not 0 <= m.n_free:
-            raise ValueError("the number of support vectors is impossible")
+            raise ValueError("the number of support vectors must be from 0 to the capacity")
         for j in range(m.n_outputs):
             if not 0 <= m.sizes[j] <= m.list_capacity:
                 raise ValueError("the length of a list of coefficients is impossible")
@@ -340,7 +340,7 @@ cdef class DualState:
             if m.list_capacity < m.capacity and (
                 m.inverse != NULL or m.sizes[j] + n > m.list_capacity
             ):
-                raise ValueError("the lists of coefficients have no room")
+                raise ValueError("the lists of coefficients are too small for the block")
         if gram is not None:
             for i in range(support):
                 if not 0 <= m.support[i] < X.n_rows:
@@ -552,7 +552,7 @@ cdef class KernelModel(OnlineModel):
             or (arrays["norms"] < 0).any()
             or arrays["gamma"][0] < 0
         ):
-            raise ValueError("the number, counts or norms of its support vectors are out of range")
+            raise ValueError("the number, counts or norms of the support vectors are out of range")
         if (
             (sizes < 0).any()
             or (sizes > min(n, slots.shape[1])).any()

@@ -44,7 +44,7 @@ def vanishing() -> ValueError:
 
 
 def overflowing() -> ValueError:
-    """Return the error for weights at the scores of a model that is continued."""
+    """Return the error for weights that overflow at the scores of a continued model."""
     return ValueError(
         "warm_start cannot continue: weights of pairs overflow, since the model's scores of these "
         "rows are wrong by too much; fit without warm_start"
