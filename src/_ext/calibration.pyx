@@ -27,7 +27,7 @@ def probabilities(
     const double[:, ::1] curves not None,
     const double[::1] knots not None,
     double slope,
-    double[:, ::1] found not None,
+    double[:, ::1] out not None,
 ):
     """Write the probability of each rank at scores that are on the scale of the curves.
 
@@ -36,18 +36,18 @@ def probabilities(
     cdef rc_calibration c
     cdef int64_t i
     if (
-        found.shape[0] != scores.shape[0]
-        or found.shape[1] < 1
+        out.shape[0] != scores.shape[0]
+        or out.shape[1] < 1
         or curves.shape[0] != max(knots.shape[0], 1)
-        or curves.shape[1] != found.shape[1] - 1
+        or curves.shape[1] != out.shape[1] - 1
     ):
         raise ValueError(
-            f"found has shape ({found.shape[0]}, {found.shape[1]}) and curves "
+            f"out has shape ({out.shape[0]}, {out.shape[1]}) and curves "
             f"({curves.shape[0]}, {curves.shape[1]}); {scores.shape[0]} scores and "
             f"{knots.shape[0]} knots require ({scores.shape[0]}, n_ranks) and "
             f"({max(knots.shape[0], 1)}, n_ranks - 1)"
         )
-    c.n_ranks = <int32_t> found.shape[1]
+    c.n_ranks = <int32_t> out.shape[1]
     c.n_knots = knots.shape[0]
     c.curves = &curves[0, 0]
     c.knots = &knots[0] if knots.shape[0] else NULL
@@ -57,24 +57,24 @@ def probabilities(
     c.costs = NULL
     with nogil:
         for i in range(scores.shape[0]):
-            rc_calibration_probabilities(&c, scores[i], &found[i, 0])
+            rc_calibration_probabilities(&c, scores[i], &out[i, 0])
 
 
 def cheapest_ranks(
     const double[:, ::1] table not None,
     const double[:, ::1] costs not None,
-    int32_t[::1] found not None,
+    int32_t[::1] out not None,
 ):
     """Write the rank of minimum expected cost for each row of a table of probabilities."""
     cdef rc_calibration c
     cdef int64_t i
     if (
-        found.shape[0] != table.shape[0]
+        out.shape[0] != table.shape[0]
         or costs.shape[0] != table.shape[1]
         or costs.shape[1] != table.shape[1]
     ):
         raise ValueError(
-            f"found has {found.shape[0]} entries and costs the shape ({costs.shape[0]}, "
+            f"out has {out.shape[0]} entries and costs the shape ({costs.shape[0]}, "
             f"{costs.shape[1]}); a table of shape ({table.shape[0]}, {table.shape[1]}) requires "
             f"{table.shape[0]} and ({table.shape[1]}, {table.shape[1]})"
         )
@@ -82,4 +82,4 @@ def cheapest_ranks(
     c.costs = &costs[0, 0]
     with nogil:
         for i in range(table.shape[0]):
-            found[i] = rc_calibration_rank(&c, &table[i, 0])
+            out[i] = rc_calibration_rank(&c, &table[i, 0])

@@ -91,7 +91,7 @@ def sum_squares(
 
 
 cdef int64_t _reach(
-    const rc_rows *X, double least, uint8_t *found, int64_t *nonzero
+    const rc_rows *X, double least, uint8_t *states, int64_t *nonzero
 ) noexcept nogil:
     """Count the columns that reach a magnitude; stop once more than half of all columns do."""
     cdef int64_t i, k, column, reached = 0, enough = X.n_features // 2 + 1
@@ -103,18 +103,18 @@ cdef int64_t _reach(
         x = rc_rows_get(X, i)
         for k in range(x.n):
             column = k if x.indices == NULL else x.indices[k]
-            if found[column] == 2:
+            if states[column] == 2:
                 continue
             if x.dtype == RC_FLOAT32:
                 size = fabs((<const float *> x.data)[k])
             else:
                 size = fabs((<const double *> x.data)[k])
             # The state is tested first, as whether a value is 0 is unpredictable.
-            if found[column] == 0 and size > 0:
-                found[column] = 1
+            if states[column] == 0 and size > 0:
+                states[column] = 1
                 nonzero[0] += 1
             if size >= least:
-                found[column] = 2
+                states[column] = 2
                 reached += 1
         if reached >= enough:
             break
@@ -124,7 +124,7 @@ cdef int64_t _reach(
 def most_reach(
     object rows not None,  # finite
     double least,  # the magnitude
-    uint8_t[::1] found not None,  # of zeros, (n_features,): overwritten
+    uint8_t[::1] states not None,  # of zeros, (n_features,): overwritten
 ):
     """Return whether more than half of the columns with nonzero values reach a magnitude.
 
@@ -133,10 +133,10 @@ def most_reach(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t reached, nonzero = 0
-    if found.shape[0] != X.n_features:
-        raise ValueError(f"found has {found.shape[0]} entries; there are {X.n_features} features")
+    if states.shape[0] != X.n_features:
+        raise ValueError(f"states has {states.shape[0]} entries; there are {X.n_features} features")
     if X.n_features == 0:
         return True
     with nogil:
-        reached = _reach(X, least, &found[0], &nonzero)
+        reached = _reach(X, least, &states[0], &nonzero)
     return 2 * reached > nonzero or nonzero == 0

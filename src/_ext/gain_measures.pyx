@@ -87,22 +87,22 @@ cdef double _graded_g(const Measure *m, const Query *q, int64_t relevant) noexce
 
 cdef double _ndcg_at_relevant(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
     """Return the mean NDCG at documents with gain; those not retrieved count with the last."""
-    cdef int64_t i, found = 0, there = 0
+    cdef int64_t i, n_found = 0, n_gains = 0
     cdef double value = 0.0, dcg = 0.0, ideal = 0.0, gain
     for i in range(max(q.n, q.n_ideal)):
         gain = _ideal_at(m, q, i)
         if gain > 0:
             ideal += gain * q.discount[i]
-            there += 1
+            n_gains += 1
         if i < q.n:
             gain = _gain_at(m, q, i)
             if gain > 0:
                 dcg += gain * q.discount[i]
                 value += dcg / ideal
-                found += 1
-    if there == 0:
+                n_found += 1
+    if n_gains == 0:
         return NAN
-    return (value + (there - found) * dcg / ideal) / there
+    return (value + (n_gains - n_found) * dcg / ideal) / n_gains
 
 
 cdef double _ndcg_at_levels(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:

@@ -177,17 +177,17 @@ def draw(
 
 
 def pick(const double[::1] cumulative not None, const uint64_t[::1] seeds not None,
-         int32_t[::1] found not None):
+         int32_t[::1] out not None):
     """Write an index for each seed, with probabilities whose cumulative sums are given."""
     cdef int64_t i
-    if not 1 <= cumulative.shape[0] < <int64_t> 1 << 31 or found.shape[0] != seeds.shape[0]:
+    if not 1 <= cumulative.shape[0] < <int64_t> 1 << 31 or out.shape[0] != seeds.shape[0]:
         raise ValueError(
-            f"cumulative has {cumulative.shape[0]} entries, seeds {seeds.shape[0]} and found "
-            f"{found.shape[0]}; cumulative requires at least one, and found as many as seeds"
+            f"cumulative has {cumulative.shape[0]} entries, seeds {seeds.shape[0]} and out "
+            f"{out.shape[0]}; cumulative requires at least one, and out as many as seeds"
         )
     with nogil:
         for i in range(seeds.shape[0]):
-            found[i] = rc_interleave_pick(
+            out[i] = rc_interleave_pick(
                 &cumulative[0], <int32_t> cumulative.shape[0], seeds[i])
 
 
@@ -201,7 +201,7 @@ def credit(
     const int32_t[:, ::1] owners not None,
     const int32_t[::1] lengths not None,
     const double[:, ::1] clicks not None,
-    double[:, ::1] found not None,
+    double[:, ::1] out not None,
 ):
     """Write the credit of each ranker in each impression."""
     cdef rc_rankings R = _rankings(method, documents, offsets, weights, room)
@@ -209,11 +209,11 @@ def credit(
     if (
         method == PREFIXES
         or width < 1
-        or not owners.shape[0] == lengths.shape[0] == clicks.shape[0] == found.shape[0] == n
+        or not owners.shape[0] == lengths.shape[0] == clicks.shape[0] == out.shape[0] == n
         or not owners.shape[1] == clicks.shape[1] == width
-        or found.shape[1] != R.n_rankings
+        or out.shape[1] != R.n_rankings
     ):
-        raise ValueError("the method, shown, owners, lengths, clicks and found are inconsistent")
+        raise ValueError("the method, shown, owners, lengths, clicks and out are inconsistent")
     for i in range(n):
         if not 0 <= lengths[i] <= width:
             raise ValueError(f"list {i} has {lengths[i]} documents; shown has {width} columns")
@@ -221,14 +221,14 @@ def credit(
         for i in range(shown.shape[0]):
             if method == TEAM_DRAFT:
                 rc_credit_owners(
-                    &owners[i, 0], &clicks[i, 0], lengths[i], R.n_rankings, &found[i, 0])
+                    &owners[i, 0], &clicks[i, 0], lengths[i], R.n_rankings, &out[i, 0])
             elif method == BALANCED:
-                rc_credit_balanced(&R, &shown[i, 0], &clicks[i, 0], lengths[i], &found[i, 0])
+                rc_credit_balanced(&R, &shown[i, 0], &clicks[i, 0], lengths[i], &out[i, 0])
             elif method == PROBABILISTIC:
                 rc_credit_probabilistic(
                     &R, &weights[0], &shown[i, 0], &clicks[i, 0], lengths[i], &room[0],
-                    &found[i, 0])
+                    &out[i, 0])
             else:
                 rc_credit_places(
-                    &R, &shown[i, 0], &clicks[i, 0], lengths[i], method - INVERSE, &found[i, 0])
+                    &R, &shown[i, 0], &clicks[i, 0], lengths[i], method - INVERSE, &out[i, 0])
             raise_error(lengths[i])

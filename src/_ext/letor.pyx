@@ -166,16 +166,16 @@ cdef inline int read_features(
 cdef inline int read_qid(Scan *scan, const uint8_t *text, int64_t *runs) noexcept nogil:
     """Read the query id at scan.at, if there is one; rows with the same id form one run."""
     cdef const uint8_t *p = scan.at
-    cdef bint here = p[0] == c'q' and p[1] == c'i' and p[2] == c'd' and p[3] == c':'
+    cdef bint has_qid = p[0] == c'q' and p[1] == c'i' and p[2] == c'd' and p[3] == c':'
     cdef int64_t *run = runs + RUN_FIELDS * scan.n_runs  # the next one
     cdef int64_t *before = run - RUN_FIELDS if scan.n_runs else NULL
     cdef int64_t n
     scan.token = p
     if scan.n_rows == 0:
-        scan.has_qid = here
-    elif here != scan.has_qid:
-        return Fault.QID_UNEXPECTED if here else Fault.QID_MISSING
-    if not here:
+        scan.has_qid = has_qid
+    elif has_qid != scan.has_qid:
+        return Fault.QID_UNEXPECTED if has_qid else Fault.QID_MISSING
+    if not has_qid:
         return Fault.FINE
     p += 4
     scan.at = token_end(p)
@@ -351,8 +351,8 @@ def parse(
 
 cdef str _text(const uint8_t *start, const uint8_t *end, Py_ssize_t most):
     """Return up to ``most`` characters of the file, for a message."""
-    found = (<const char *> start)[:end - start].decode("utf-8", "replace").strip()
-    return repr(found if len(found) <= most else found[:most] + "...")
+    text = (<const char *> start)[:end - start].decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= most else text[:most] + "...")
 
 
 cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):

@@ -245,31 +245,33 @@ cdef class LogisticModel(OnlineModel):
         return type(self)(n_features, n_ranks, self.settings, arrays)
 
     def merge_counts(self, models, base):
-        every = np.array([one["extremes"] for one in models])
+        every = np.array([model["extremes"] for model in models])
         self["extremes"][...] = every.T[0].min(), every.T[1].max()
         rows, mean = base["squared_length"]
         total = rows * mean
-        for more, of_more in (one["squared_length"] for one in models):
-            total += more * of_more - base["squared_length"].prod()
+        for more, length in (model["squared_length"] for model in models):
+            total += more * length - base["squared_length"].prod()
             rows += more - base["squared_length"][0]
         self["squared_length"][...] = min(rows, MEASURED), total / rows if rows else 0.0
 
     def mixed(self, models, shares, base):
-        found = OnlineModel.mixed(self, models, shares, base)
+        result = OnlineModel.mixed(self, models, shares, base)
         shares = np.asarray(shares, dtype=np.float64)
+        counts = [model["ranks"] for model in models]
         for r in range(self.n_ranks - 1):
             # Elsewhere the threshold is a copy of one between other ranks.
-            own = np.array([one["ranks"][r] > 0 and one["ranks"][r + 1 :].any() for one in models])
+            own = np.array([n[r] > 0 and n[r + 1 :].any() for n in counts])
             if own.all() or not own.any():
                 continue
             part = shares * own if (shares * own).any() else own.astype(np.float64)
             part /= part.sum()
-            last = sum(share * one["thresholds"][r] for share, one in zip(part, models))
-            found["thresholds"][r] = last
+            last = sum(share * model["thresholds"][r] for share, model in zip(part, models))
+            result["thresholds"][r] = last
             if self.averages:
-                mean = sum(share * one.mean("thresholds")[r] for share, one in zip(part, models))
-                found["thresholds_sums"][r] = found.times() * (last - mean)
-        return found
+                means = [model.mean("thresholds")[r] for model in models]
+                mean = sum(share * value for share, value in zip(part, means))
+                result["thresholds_sums"][r] = result.times() * (last - mean)
+        return result
 
     def compute(self):
         """Return weights, ranks with rows, sorted thresholds between these, extreme scores."""

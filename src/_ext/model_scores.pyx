@@ -98,23 +98,23 @@ cdef class Model:
             raise ValueError("the rows and the model are inconsistent")
         return 0
 
-    def scores(self, object rows not None, double[::1] found not None):
+    def scores(self, object rows not None, double[::1] out not None):
         """Write the score of each row."""
-        if found.shape[0] != rows.n_rows:
+        if out.shape[0] != rows.n_rows:
             raise ValueError("there must be one score for each row")
-        if found.shape[0]:
-            self._answer(rows, &found[0], NULL, NULL)
+        if out.shape[0]:
+            self._answer(rows, &out[0], NULL, NULL)
 
-    def ranks(self, object rows not None, int32_t[::1] found not None):
+    def ranks(self, object rows not None, int32_t[::1] out not None):
         """Write the rank of each row, from 0."""
-        if found.shape[0] != rows.n_rows:
+        if out.shape[0] != rows.n_rows:
             raise ValueError("there must be one rank for each row")
-        if found.shape[0]:
-            self._answer(rows, NULL, &found[0], NULL)
+        if out.shape[0]:
+            self._answer(rows, NULL, &out[0], NULL)
 
-    def probabilities(self, object rows not None, double[:, ::1] found not None):
+    def probabilities(self, object rows not None, double[:, ::1] out not None):
         """Write the probability of each rank, a row for each row."""
-        if found.shape[0] != rows.n_rows or found.shape[1] != self.n_ranks:
+        if out.shape[0] != rows.n_rows or out.shape[1] != self.n_ranks:
             raise ValueError("there must be one probability for each row and rank")
-        if found.shape[0]:
-            self._answer(rows, NULL, NULL, &found[0, 0])
+        if out.shape[0]:
+            self._answer(rows, NULL, NULL, &out[0, 0])

@@ -197,10 +197,10 @@ cdef class OnlineModel:
         if arrays is None:
             arrays = {}
             sizes[STANDARDIZED] = n_features
-            for name, one in self._all_forms({}).items():
-                arrays[name] = one.zeros(self._shape(one, sizes))
-                if one.first is not None:
-                    arrays[name][...] = one.first(settings)
+            for name, form in self._all_forms({}).items():
+                arrays[name] = form.zeros(self._shape(form, sizes))
+                if form.first is not None:
+                    arrays[name][...] = form.first(settings)
         self.take_arrays(arrays)
 
     def declare(self, arrays):
@@ -209,12 +209,12 @@ cdef class OnlineModel:
 
     def _all_forms(self, arrays):
         forms = {}
-        for name, one in self.declare(arrays).items():
-            forms[name] = one
-            if one.averaged and self.averages:
-                dtype = "float64" if self.forgets else one.dtype
+        for name, form in self.declare(arrays).items():
+            forms[name] = form
+            if form.averaged and self.averages:
+                dtype = "float64" if self.forgets else form.dtype
                 several = (AVERAGES,) if self.chooses else ()
-                forms[name + SUMS] = Array(*one.axes, *several, dtype=dtype, aligned=one.aligned)
+                forms[name + SUMS] = Array(*form.axes, *several, dtype=dtype, aligned=form.aligned)
         if self.forgets:
             forms[PAST] = Array(AVERAGES if self.chooses else 1)
         if self.chooses:
@@ -224,11 +224,11 @@ cdef class OnlineModel:
         forms.setdefault("counts", Array(3, dtype="int64", added=True))
         return forms
 
-    def _shape(self, one, sizes):
-        known = {
+    def _shape(self, form, sizes):
+        size_of = {
             **sizes, "features": self.n_features, "ranks": self.n_ranks, "tasks": self.n_ranks - 1
         }
-        return tuple(known[axis] if isinstance(axis, str) else axis for axis in one.axes)
+        return tuple(size_of[axis] if isinstance(axis, str) else axis for axis in form.axes)
 
     def take_arrays(self, arrays):
         """Replace the arrays by others of the declared forms, which the model then owns."""
@@ -238,20 +238,20 @@ cdef class OnlineModel:
         if self.forgets and not self.chooses:
             self.gain = gain_of(self.settings["half_life"])
         forms, taken, sizes = self._all_forms(arrays), {}, {}
-        for name, one in forms.items():
-            if one.derived:
+        for name, form in forms.items():
+            if form.derived:
                 continue
             if name not in arrays:
                 raise ValueError(f"the array {name} is missing")
             array = arrays[name]
-            found = dict(zip(one.axes, array.shape, strict=False))
-            for axis in one.axes:  # sizes that are not fixed: that of the first array with the axis
-                sizes.setdefault(axis, found.get(axis, 0))
-            wanted = self._shape(one, sizes)
-            if array.shape != wanted or array.dtype != one.dtype:
+            size_of = dict(zip(form.axes, array.shape, strict=False))
+            for axis in form.axes:  # if not fixed, the size in the first array with the axis
+                sizes.setdefault(axis, size_of.get(axis, 0))
+            wanted = self._shape(form, sizes)
+            if array.shape != wanted or array.dtype != form.dtype:
                 raise ValueError(
                     f"the array {name} has shape {array.shape} and dtype {array.dtype}; expected "
-                    f"{wanted} and {one.dtype}, for {self.n_features} features and {self.n_ranks} "
+                    f"{wanted} and {form.dtype}, for {self.n_features} features and {self.n_ranks} "
                     "ranks"
                 )
             if not array.flags.c_contiguous:
@@ -262,9 +262,9 @@ cdef class OnlineModel:
                 f"the array column_moments has {sizes[STANDARDIZED]} columns; expected none, or "
                 f"one for each of {self.n_features} features"
             )
-        for name, one in forms.items():
-            if one.derived:
-                taken[name] = one.zeros(self._shape(one, sizes))
+        for name, form in forms.items():
+            if form.derived:
+                taken[name] = form.zeros(self._shape(form, sizes))
         self.forms, self.held, self.arrays = forms, taken, MappingProxyType(taken)
         self.writable = all(array.flags.writeable for array in taken.values())
         self.computed = None
@@ -351,7 +351,7 @@ cdef class OnlineModel:
 
     def _bind_checked(self):
         """List the float64 arrays that learning may make infinite."""
-        cdef Checked *one
+        cdef Checked *check
         PyMem_Free(self.checked)
         self.checked = <Checked *> PyMem_Malloc((len(self.forms) + 1) * sizeof(Checked))
         if self.checked == NULL:
@@ -360,12 +360,12 @@ cdef class OnlineModel:
             form = self.forms[name]
             if form.past or array.dtype != np.float64 or array.size == 0:
                 continue
-            one = &self.checked[self.n_checked]
-            one.data = <const double *> self.at(name)
-            one.by_feature = "features" in form.axes
-            axis = form.axes.index("features") if one.by_feature else array.ndim
-            one.outer = math.prod(array.shape[:axis])
-            one.inner = math.prod(array.shape[axis + 1 :])
+            check = &self.checked[self.n_checked]
+            check.data = <const double *> self.at(name)
+            check.by_feature = "features" in form.axes
+            axis = form.axes.index("features") if check.by_feature else array.ndim
+            check.outer = math.prod(array.shape[:axis])
+            check.inner = math.prod(array.shape[axis + 1 :])
             self.n_checked += 1
 
     def __getstate__(self):
@@ -420,7 +420,7 @@ cdef class OnlineModel:
 
     def compute(self):
         """Return the arrays for predictions, in the units of rows as given."""
-        means = {name: self.mean(name) for name, one in self.forms.items() if one.averaged}
+        means = {name: self.mean(name) for name, form in self.forms.items() if form.averaged}
         return tuple(self.folded(means).values())
 
     def make_room(self):
@@ -432,15 +432,15 @@ cdef class OnlineModel:
     cdef void *at(self, str name) except? NULL:
         """Return a pointer to an array; NULL if it is missing or empty."""
         cdef Py_buffer view
-        cdef void *found
+        cdef void *address
         array = self.arrays.get(name)
         if array is None or array.size == 0:
             return NULL
         # In C: no signal comes between the arrays of a model and their pointers.
         PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-        found = view.buf
+        address = view.buf
         PyBuffer_Release(&view)
-        return found
+        return address
 
     def __getitem__(self, name):
         return self.arrays[name]
@@ -508,7 +508,7 @@ cdef class OnlineModel:
 
     def saved(self):
         """Return the arrays that determine the model."""
-        derived = {name for name, one in self.forms.items() if one.derived}
+        derived = {name for name, form in self.forms.items() if form.derived}
         return {name: array for name, array in self.arrays.items() if name not in derived}
 
     def copy(self):
@@ -534,24 +534,24 @@ cdef class OnlineModel:
         mixed = self.copy()
         for name, form in self.forms.items():
             if form.added:
-                mixed[name][...] = base[name] + sum(one[name] - base[name] for one in models)
+                mixed[name][...] = base[name] + sum(model[name] - base[name] for model in models)
         mixed.merge_counts(models, base)
         if self.forgets:
-            mixed[PAST][...] = sum(share * one[PAST] for share, one in zip(shares, models))
+            mixed[PAST][...] = sum(share * model[PAST] for share, model in zip(shares, models))
         for name, form in self.forms.items():
             if not form.averaged:
                 continue
-            mean = sum(share * one[name] for share, one in zip(shares, models, strict=True))
+            mean = sum(share * model[name] for share, model in zip(shares, models, strict=True))
             # Rounding is monotone: it keeps the order of thresholds.
             mixed[name][...] = mean if form.dtype.kind == "f" else np.rint(mean)
             if self.forgets:
-                average = sum(share * one.mean(name) for share, one in zip(shares, models))
+                average = sum(share * model.mean(name) for share, model in zip(shares, models))
                 mixed[name + SUMS][...] = mixed.times() * (mixed[name] - average)
             elif self.averages:
                 # The sums represent the total of the parameter over all examples so far.
                 with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected later
                     before = base.total(name)
-                    total = before + sum(one.total(name) - before for one in models)
+                    total = before + sum(model.total(name) - before for model in models)
                     mixed[name + SUMS][...] = mixed.times() * mixed[name] - total
         mixed.renew()
         mixed.derive()
@@ -645,7 +645,7 @@ cdef class OnlineModel:
 
     cdef bint finite(self, const int32_t *columns, int64_t n) noexcept nogil:
         """Return whether some columns, or all if ``columns`` is NULL, and the rest are finite."""
-        cdef const Checked *one
+        cdef const Checked *check
         if self.standard.active:  # standardised rows are dense
             columns = NULL
             n = self.n_features
@@ -654,15 +654,15 @@ cdef class OnlineModel:
         cdef int32_t c
         cdef double sum = 0  # NaN if a value is infinite or NaN
         for c in range(self.n_checked):
-            one = &self.checked[c]
-            if not one.by_feature:
-                for i in range(one.outer * one.inner):
-                    sum += one.data[i] - one.data[i]
+            check = &self.checked[c]
+            if not check.by_feature:
+                for i in range(check.outer * check.inner):
+                    sum += check.data[i] - check.data[i]
                 continue
-            width = one.inner
-            for o in range(one.outer):
+            width = check.inner
+            for o in range(check.outer):
                 for k in range(n):
-                    at = one.data + (
+                    at = check.data + (
                         o * self.n_features + (k if columns == NULL else columns[k])
                     ) * width
                     for i in range(width):

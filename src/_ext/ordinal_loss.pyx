@@ -69,7 +69,7 @@ def probabilities(
     bint cumulative,
     int64_t start,  # range of rows
     int64_t stop,
-    double[:, ::1] found not None,  # out, (n, k): probability of each rank
+    double[:, ::1] out not None,  # out, (n, k): probability of each rank
     const int32_t[::1] ranks=None,  # (n,), or None: the true rank of each row,
     double[::1] own=None,  # out, (n,): and its probability
 ):
@@ -79,19 +79,19 @@ def probabilities(
     if scores.shape[1] == 0:
         return
     _check(&form, scores, biases, shared, cumulative)
-    if found.shape[0] != form.n or found.shape[1] != form.k or not 0 <= start <= stop <= form.n:
+    if out.shape[0] != form.n or out.shape[1] != form.k or not 0 <= start <= stop <= form.n:
         raise ValueError("the table does not match the scores")
     if ranks is not None:
-        _check_table(found, ranks, own, start, stop)
+        _check_table(out, ranks, own, start, stop)
         if own is None:
             raise ValueError("ranks require an array for their probabilities")
     with nogil:
         for i in range(start, stop):
             rc_tasks_probabilities(
-                &form.tasks, form.scores + i, form.n, &found[i, 0], NULL, NULL
+                &form.tasks, form.scores + i, form.n, &out[i, 0], NULL, NULL
             )
             if ranks is not None:
-                own[i] = found[i, ranks[i]]
+                own[i] = out[i, ranks[i]]
 
 
 def add_values(

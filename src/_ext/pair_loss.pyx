@@ -126,32 +126,32 @@ cdef bint _allocate(
 
 cdef Graded _graded(PairLoss pairs, int64_t q) noexcept nogil:
     """Return the pairs of a query by its levels."""
-    cdef Graded found
+    cdef Graded query
     cdef int64_t start = pairs.bounds[q]
-    found.levels = &pairs.levels[start]
-    found.weights = NULL
+    query.levels = &pairs.levels[start]
+    query.weights = NULL
     if pairs.weights is not None:
-        found.weights = &pairs.weights[start]
-    found.order = &pairs.order[start]
-    found.n = pairs.bounds[q + 1] - start
-    found.n_levels = pairs.n_levels[q]
-    found.step = pairs.steps[q]
-    return found
+        query.weights = &pairs.weights[start]
+    query.order = &pairs.order[start]
+    query.n = pairs.bounds[q + 1] - start
+    query.n_levels = pairs.n_levels[q]
+    query.step = pairs.steps[q]
+    return query
 
 
 cdef Listed _listed(PairLoss pairs, int64_t q) noexcept nogil:
     """Return the listed pairs of a query."""
-    cdef Listed found
+    cdef Listed query
     cdef int64_t p = pairs.pair_bounds[q]
-    found.n = pairs.pair_bounds[q + 1] - p
-    found.step = pairs.steps[q]
-    found.winners = found.losers = NULL
-    found.weights = NULL
-    if found.n:
-        found.winners, found.losers = &pairs.winners[p], &pairs.losers[p]
+    query.n = pairs.pair_bounds[q + 1] - p
+    query.step = pairs.steps[q]
+    query.winners = query.losers = NULL
+    query.weights = NULL
+    if query.n:
+        query.winners, query.losers = &pairs.winners[p], &pairs.losers[p]
         if pairs.pair_weights is not None:
-            found.weights = &pairs.pair_weights[p]
-    return found
+            query.weights = &pairs.pair_weights[p]
+    return query
 
 
 # ---------------------------------------------------------------- evaluation

@@ -16,13 +16,13 @@ def measure(list values not None):
     """
     cdef Py_ssize_t length, longest = 0, total = 0
     cdef bint kept = True
-    for one in values:
-        if not isinstance(one, str):
+    for value in values:
+        if not isinstance(value, str):
             return None
-        length = PyUnicode_GetLength(one)
+        length = PyUnicode_GetLength(value)
         longest = max(longest, length)
         total += length
-        if length and not PyUnicode_ReadChar(one, length - 1):
+        if length and not PyUnicode_ReadChar(value, length - 1):
             kept = False
     return longest, total, kept
 
@@ -32,10 +32,10 @@ def fill(list values not None, uint32_t[:, ::1] out not None):
     cdef Py_ssize_t i = 0, length, width = out.shape[1]
     if len(values) != out.shape[0]:
         raise ValueError("values and out are inconsistent")
-    for one in values:
-        length = PyUnicode_GetLength(one)
+    for value in values:
+        length = PyUnicode_GetLength(value)
         if i >= out.shape[0] or length > width:
             raise ValueError("values and out are inconsistent")
         if length:
-            PyUnicode_AsUCS4(one, <Py_UCS4 *> &out[i, 0], width, False)
+            PyUnicode_AsUCS4(value, <Py_UCS4 *> &out[i, 0], width, False)
         i += 1

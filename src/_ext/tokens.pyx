@@ -143,12 +143,12 @@ cdef inline bint is_docid(const uint8_t *p, const uint8_t *end) noexcept nogil:
     )
 
 
-cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found) noexcept nogil:
+cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **docid) noexcept nogil:
     """Find start and stop of the document id in the comment from p to end; equal without one."""
     cdef const uint8_t *key
     cdef const uint8_t *key_end
     cdef bint first = True, wanted
-    found[0] = found[1] = end
+    docid[0] = docid[1] = end
     while p < end:
         key = p
         while p < end and is_key(p[0]):
@@ -170,8 +170,8 @@ cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found
         while p < end and not is_space(p[0]):
             p += 1
         if wanted:
-            found[0] = key
-            found[1] = p
+            docid[0] = key
+            docid[1] = p
             return
         first = False
         while p < end and is_space(p[0]):
@@ -189,7 +189,7 @@ def find_docids(
     Returns the length of the longest id. O(length of the comments).
     """
     cdef int64_t n = comments.shape[0], i, longest = 0
-    cdef const uint8_t *found[2]
+    cdef const uint8_t *docid[2]
     if comments.shape[1] != 2 or spans.shape[0] != n or spans.shape[1] != 2:
         raise ValueError("comments and spans are inconsistent")
     if n and text.shape[0] == 0:
@@ -199,9 +199,9 @@ def find_docids(
             spans[i, 0] = spans[i, 1] = 0
             if not 0 <= comments[i, 0] <= comments[i, 1] <= text.shape[0]:
                 continue
-            find_docid(&text[0] + comments[i, 0], &text[0] + comments[i, 1], found)
-            spans[i, 0] = found[0] - &text[0]
-            spans[i, 1] = found[1] - &text[0]
+            find_docid(&text[0] + comments[i, 0], &text[0] + comments[i, 1], docid)
+            spans[i, 0] = docid[0] - &text[0]
+            spans[i, 1] = docid[1] - &text[0]
             longest = max(longest, spans[i, 1] - spans[i, 0])
     return longest
 

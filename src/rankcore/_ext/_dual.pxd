@@ -236,11 +236,11 @@ cdef inline void shrink(Dual *m, double factor) noexcept nogil:
 
 
 cdef inline int64_t oldest(const Dual *m) noexcept nogil:
-    cdef int64_t s, found = 0
+    cdef int64_t s, slot = 0
     for s in range(1, m.book[N_SUPPORT]):
-        if m.born[s] < m.born[found]:
-            found = s
-    return found
+        if m.born[s] < m.born[slot]:
+            slot = s
+    return slot
 
 
 cdef inline int64_t drawn(const Dual *m) noexcept nogil:
@@ -254,7 +254,7 @@ cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
 
     ``own`` is the square of that product for the joining row. Ties go to the oldest slot.
     """
-    cdef int64_t s, i, found = -1
+    cdef int64_t s, i, slot = -1
     cdef int32_t j
     cdef double least = own
     memset(m.scratch, 0, m.book[N_SUPPORT] * sizeof(double))
@@ -265,11 +265,11 @@ cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
     for s in range(m.book[N_SUPPORT]):
         m.scratch[s] *= m.diagonal[s]
         if m.scratch[s] < least or (
-            m.scratch[s] == least and (found < 0 or m.born[s] < m.born[found])
+            m.scratch[s] == least and (slot < 0 or m.born[s] < m.born[slot])
         ):
             least = m.scratch[s]
-            found = s
-    return found
+            slot = s
+    return slot
 
 
 cdef inline double forgetron_factor(Dual *m, int64_t row, int64_t leaving) noexcept nogil:
