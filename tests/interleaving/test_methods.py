@@ -240,7 +240,7 @@ def test_sampling_in_blocks_equals_one_draw():
 @pytest.mark.parametrize("method", [Balanced(), TeamDraft(), Probabilistic(), Optimized()])
 @pytest.mark.parametrize("missing", [np.nan, None, pd.NA, pd.NaT, np.datetime64("NaT")])
 def test_missing_documents_are_rejected(method, missing):
-    with pytest.raises(ValueError, match="ranking 1 contains .* in place 2: drop missing items"):
+    with pytest.raises(ValueError, match="ranking 1 contains .* at position 2: drop missing items"):
         method.interleave([["a", "b", "c"], ["b", "c", missing]], seed=0)
 
 
