@@ -236,12 +236,12 @@ def test_names_of_trec_eval_are_accepted(name, titles):
         ("rbp.0.5", "takes p=NUMBER"),
         ("rbp.p=2", "1 number from 0 to 1"),
         ("RBP(p=2)", "p must be a number from 0 to 1"),
-        ("IPrec", "needs a number, such as IPrec@0.5"),
+        ("IPrec", "requires a number, such as IPrec@0.5"),
         ("IPrec@7", "recall must be a number from 0 to 1"),
         ("P@2.5", "a cut-off must be a whole number; got '2.5'"),
         ("success.0", "at least 1"),
         ("set_P@5", "has no cut-off"),
-        ("relative_P(rel=1)", "needs a cut-off"),
+        ("relative_P(rel=1)", "requires a cut-off"),
     ],
 )
 def test_unknown_names_are_rejected(name, message):
