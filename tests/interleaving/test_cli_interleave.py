@@ -146,7 +146,7 @@ def test_a_table_and_a_run_are_interleaved(runs, tmp_path):
     [
         ("qid,document\nq,a\n", "has no column 'query'; it has qid, document"),
         ("query;document\nq;a\n", "separate columns by commas"),
-        ("query,document\nq,a\nr,a\nq,a\n", "line 4: document 'a' of query 'q' is in the"),
+        ("query,document\nq,a\nr,a\nq,a\n", "line 4: document 'a' of query 'q' occurs twice"),
         ("query,document\nq,\n", "line 2: ids of document must be integers or words"),
         ("query,document\nq,a,b\n", "line 2: 3 fields; the header has 2"),
         ("query,document,rank\nq,a,first\n", "line 2: rank must be a number; got 'first'"),
