@@ -371,7 +371,7 @@ def test_kernels_reject_mismatched_arrays():
             auc_kernels.deal(*wrong)
     with pytest.raises(ValueError, match="counts has the wrong length"):
         auc_kernels.count_buckets(x, *splitters, places[1:])
-    with pytest.raises(ValueError, match="no splitters"):
+    with pytest.raises(ValueError, match="splitters must be those of place_splitters"):
         auc_kernels.place_splitters(values[1:], starts, 0.0, 0.0)
 
 
