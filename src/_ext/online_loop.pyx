@@ -52,6 +52,20 @@ cdef bint _add_together(
     return True
 
 
+cdef bint _may_renew(Standard *s, const rc_rows *X, int64_t row) noexcept nogil:
+    """Return whether units may be due once a row is added, before it is."""
+    cdef const double *totals = s.moments.totals
+    cdef int64_t rows = <int64_t> totals[0] + 1
+    cdef rc_row x = rc_rows_get(X, row)
+    if rows <= FIRST_ROWS or rows & (rows - 1) == 0:
+        return True
+    if not s.active and (totals[2] + x.n) * 8 <= rows * s.moments.n_features:
+        return False
+    if s.active:
+        x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
+    return rc_any_beyond(x, FAR)
+
+
 cdef bint _add(
     Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge
 ) noexcept nogil:
@@ -82,6 +96,7 @@ cdef int64_t _learn(
     Candidates *candidates,
     Standard *standard,
     bint follow,  # whether the moments follow the rows
+    bint renews,  # whether units may be renewed; else end before a row that may require it
     bint huge,  # whether there are values beyond `LARGEST`
     const rc_rows *X,
     const int32_t *ranks,
@@ -104,6 +119,8 @@ cdef int64_t _learn(
                 break
         if follow and standard.ahead == 0:
             if huge or order != NULL or not _add_together(standard, X, row, stop, weights):
+                if not renews and _may_renew(standard, X, row):
+                    break
                 if not _add(standard, X, row, weights, huge) or standard.due:
                     break
         x = rc_rows_get(X, row)
@@ -176,7 +193,7 @@ def learn(
         with nogil:
             reached = _learn(
                 &model.learner, &model.candidates, &model.standard,
-                follow and model.standard.follows, huge, X,
+                follow and model.standard.follows, True, huge, X,
                 &ranks[0] if ranks.shape[0] else NULL,
                 &order[0] if order is not None and order.shape[0] else NULL,
                 &weights[0] if weights is not None and weights.shape[0] else NULL,
@@ -252,9 +269,9 @@ def learn_few(
 ):
     """Learn the rows in order; return the number learned, or -1.
 
-    It ends early before a row that overflows, or for which the units are to be renewed, and returns
-    -1 if an array of the model is no longer finite. Python handles signals between bytecodes, so
-    that none comes between the rows that are learned and their counts.
+    It ends early before a row that overflows, or after which units may be due, and returns -1 if
+    an array of the model is no longer finite. Python handles signals between bytecodes, so that
+    none comes between the rows that are learned and their counts.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_marks = marks.shape[0], i, reached
@@ -275,7 +292,7 @@ def learn_few(
         with nogil:
             reached = _learn(
                 &model.learner, &model.candidates, &model.standard, model.standard.follows,
-                huge, X,
+                False, huge, X,
                 &ranks[0] if X.n_rows else NULL, NULL, NULL, 0, X.n_rows,
                 &marks[0] if n_marks else NULL, n_marks, losses,
             )

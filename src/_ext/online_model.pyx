@@ -793,14 +793,20 @@ cdef class OnlineModel:
         """Raise ValueError if the values of units and moments are not possible."""
         if not self.standardizes:
             return
+        self.check_moments()
+        if not (self["units"][1] > 0).all():
+            raise ValueError("the deviations of columns must be > 0")
+
+    def check_moments(self):
+        """Raise ValueError if the moments are not those of any rows."""
         rows, weight, values = self["column_totals"]
         if not (rows >= 0 and weight >= 0 and 0 <= values <= rows * self.n_features):
             raise ValueError(
                 "the totals of the moments must be a number of rows, their weight, and a number of "
                 f"values; got {rows}, {weight} and {values}"
             )
-        if not (self["column_moments"][0] >= 0).all() or not (self["units"][1] > 0).all():
-            raise ValueError("weights of moments must be >= 0, and deviations > 0")
+        if not (self["column_moments"][0] >= 0).all():
+            raise ValueError("the weights of moments must be >= 0")
 
     # ---------------------------------------------------------------- learning
 

@@ -134,6 +134,7 @@ cdef class PairModel(OnlineModel):
     # ---------------------------------------------------------------- arrays
 
     def check(self):
+        self.check_moments()
         successes = self["successes"]
         if not are_counts(self["counts"], self["born"]) or (successes < 0).any():
             raise ValueError("the counts and successes of the model must be >= 0")

@@ -137,6 +137,7 @@ def pairs():
 
 @pytest.mark.parametrize(("learner", "wrapper", "k"), [*pairs()])
 @pytest.mark.filterwarnings("ignore::UserWarning:sklearn")
+@pytest.mark.filterwarnings("ignore:the mean weight is below")  # AdaBoost's sum to 1
 def test_wrapped_learners_beat_a_constant_prediction(learner, wrapper, k):
     # A middle rank against the rest lies on no side of one direction.
     split_up = k > 2 and wrapper in ("one-vs-rest", "output-code")
