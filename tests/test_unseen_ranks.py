@@ -8,6 +8,7 @@ import rankcore as rc
 from declared import ORDINAL, name_of
 
 RANKS = [0, 1, 2, 3, 4]
+LOSSES = ["absolute", "zero_one", "squared", "kappa"]
 WITH_PROBABILITIES = [one for one in ORDINAL if hasattr(one, "predict_proba")]
 # With long steps the last parameters differ much from those by which rows were learned.
 LONG = [
@@ -33,6 +34,21 @@ def test_no_rank_without_rows_is_predicted(learner, method):
         X, y = rows(seed, 12)
         model = getattr(clone(learner), method)(X, y, classes=RANKS)
         assert {*model.predict(np.vstack([X, 1e3 * X])).tolist()} <= {1, 3}
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [rc.OrdinalLogistic(loss=loss, random_state=0) for loss in LOSSES[:3]]
+    + [rc.CalibratedOrdinal(rc.PRank(random_state=0), loss=loss) for loss in LOSSES],
+    ids=name_of,
+)
+def test_rows_beyond_those_learned_get_the_nearest_rank_with_rows(learner):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 1))
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=120), [-0.5, 0.5]) + 1
+    model = clone(learner).fit(X, y, classes=RANKS)
+    assert model.predict_proba([[-1e4], [1e4]])[[0, 1], [0, 4]].min() > 0.99
+    assert model.predict([[-1e4], [1e4]]).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])

@@ -286,11 +286,11 @@ def without_absent(costs: Floats, occurring: NDArray[Any]) -> Floats:
     """Return costs by which no rank without rows is predicted, whatever the score of a row.
 
     Rows to predict may lie far beyond those that were learned, where a rank at an end without rows
-    would be the most probable one.
+    would be the most probable one: its probability counts as that of the nearest rank with rows.
     """
     absent = np.setdiff1d(np.arange(len(costs)), occurring)
     if 0 < absent.size < len(costs):
-        costs = costs.copy()
+        costs = costs[np.clip(np.arange(len(costs)), occurring.min(), occurring.max())]
         costs[:, absent] += np.ptp(costs) + 1.0
     return costs
 
