@@ -27,6 +27,8 @@ INSIDE = {
     "scaled CuSumRank": make_pipeline(StandardScaler(), rc.CuSumRank(random_state=0)),
     "votes": rc.OAPVoting(5, random_state=0),
     "kernel": rc.KernelPRank(budget=20, random_state=0),
+    "probabilities": rc.OrdinalLogistic(random_state=0),
+    "calibrated": rc.CalibratedOrdinal(rc.PRank(random_state=0)),
     "frozen": FrozenEstimator(rc.PRank(margin=0.0, random_state=0).fit(X[:200], Y[:200])),
     "frozen pipeline": FrozenEstimator(
         make_pipeline(MaxAbsScaler(), rc.PRank(random_state=0)).fit(X[:200], Y[:200])

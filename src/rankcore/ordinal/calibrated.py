@@ -442,5 +442,7 @@ def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scori
     if of.form in ("none", "classes", "ordinal_trees"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")
         return no_scoring(str(reason))
+    if of.form == "calibrated":  # of a learner with probabilities of its own
+        of = of.of_score
     own = {name: arrays[name] for name in CALIBRATION if name in arrays}
     return Scoring("calibrated", {**of.arrays, **own}, {**of.facts, "of": of.form})
