@@ -79,6 +79,24 @@ def test_grown_pairwise_model_is_that_of_zeros_from_the_start(learner):
     assert_same_model(grown, wide)
 
 
+def test_voters_of_pairs_are_as_many_as_at_first_after_many_columns():
+    grown = rc.PairwisePerceptron(variant="voted", standardize=False, random_state=0)
+    wide = clone(grown).set_params(max_hypotheses=5000)  # "auto" of few columns
+    qid = np.arange(CHUNK) // 10
+    for n_columns, (_, X, y) in zip((8, 2000, 3000), chunks(), strict=False):
+        X = sp.csr_array(X)
+        X.resize((CHUNK, n_columns))
+        grown.partial_fit(X, y, qid=qid, grow=True)
+        X.resize((CHUNK, 3000))
+        wide.partial_fit(X, y, qid=qid)
+    ours, theirs = (one._state.model.saved() for one in (grown, wide))
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+    grown.set_params(max_hypotheses=7)
+    with pytest.raises(ValueError, match="max_hypotheses differs from what this model started"):
+        grown.partial_fit(X, y, qid=qid)
+
+
 @walk(first_of_each(LINEAR))
 def test_grown_model_is_saved_and_continues(learner, tmp_path):
     grown, wide = both(as_they_are(learner), sp.csr_array)

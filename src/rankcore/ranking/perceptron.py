@@ -342,7 +342,7 @@ class PairwisePerceptron(Ranker):
         grow : bool, default=False
             Accept rows with further columns, after those of the model. It goes on as if all rows
             before had had 0 there; with standardised features their earlier steps stay those of
-            rows with fewer columns.
+            rows with fewer columns. ``max_hypotheses="auto"`` stays the number of the first call.
 
         Returns
         -------
@@ -391,7 +391,7 @@ class PairwisePerceptron(Ranker):
             state = self._new_state(rows.n_features, as_generator(self.random_state))
             fitted = self._fitted_copy(X, rows.n_features, state, _largest_query=largest)
         else:
-            self._state.check_settings(self._settings(rows.n_features), SETTINGS)
+            self._state.check_settings(self._settings_of_more(rows.n_features), SETTINGS)
             # Within a query, weights lag behind the counts: an interrupted copy is discarded.
             fitted, state = copy(self), self._state.working_copy()
             fitted._state = state
@@ -428,6 +428,14 @@ class PairwisePerceptron(Ranker):
             "standardize": self.standardize,
             "half_life": None if self.half_life is None else float(self.half_life),
         }
+
+    def _settings_of_more(self, n_features: int) -> dict[str, Any]:
+        """Return settings to compare with those of a model that may have had fewer columns."""
+        settings, initial = self._settings(n_features), self._state.settings["capacity"]
+        if self.variant == "voted" and self.max_hypotheses == "auto" and initial is not None:
+            # "auto" allows from as many as fit with these columns to as many as fit with one.
+            settings["capacity"] = max(settings["capacity"], min(initial, limited("auto", 1)))
+        return settings
 
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
         if not isinstance(self.quality, str):
