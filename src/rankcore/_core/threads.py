@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any, Self, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from rankcore._core.params import N_JOBS
 
@@ -83,3 +86,35 @@ def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> 
     """Run a function for each item in temporary threads: see `Threads.for_each`."""
     with Threads(min(n_jobs, len(items))) as threads:
         threads.for_each(run, items)
+
+
+class OneBlasThread:
+    """A context in which BLAS uses one thread.
+
+    The limit is one of the process: contexts in several threads share it, and the last to leave
+    restores the number of threads before. If each had its own, one that began within another would
+    restore a limit of 1 for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_inside = 0
+        self._limits: Any = None
+        self._controller: ThreadpoolController | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._n_inside:
+                if self._controller is None:  # it searches for libraries, for most of a millisecond
+                    self._controller = ThreadpoolController()
+                self._limits = self._controller.limit(limits=1, user_api="blas")
+            self._n_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if not self._n_inside:
+                self._limits.restore_original_limits()
+
+
+one_blas_thread = OneBlasThread()

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from rankcore._core.numbers import Floats
-from rankcore._core.threads import Threads, n_threads
+from rankcore._core.threads import Threads, n_threads, one_blas_thread
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import SplitConstraints
 from rankcore.boosting._grower import GrownTree, GrowthParams
@@ -103,7 +102,6 @@ class OrdinalRounds(TreeRounds):
         super().__init__(model, rows)
         self._occurring, self._total = occurring, total
         self._rate = float(params.learning_rate)
-        self._blas = ThreadpoolController()
         self.done = occurring.ranks.size < 2  # nothing to tell apart
 
     def go_back(self, model: OrdinalSum) -> None:
@@ -118,7 +116,7 @@ class OrdinalRounds(TreeRounds):
         occurring, biases = self._occurring, self.model.biases[-1]
         merged: Floats = occurring.biases(biases)
         # Threads of BLAS would only wait for each other: the matrices of leaves are small.
-        with self._blas.limit(limits=1, user_api="blas"):
+        with one_blas_thread:
             values = np.ascontiguousarray(self._rate * self._values(grown))
             pending: Floats | None = values
             if occurring.form.shared and occurring.ranks.size > 2:  # trees alone fit two ranks
