@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from rankcore._core.warning import warn, warns_once
 from rankcore.model_selection import cross_val_predict, cross_validate_queries
 
 X, RELEVANCE, QID = rc.datasets.make_letor(24, 12, random_state=0)
@@ -47,6 +48,18 @@ def test_each_kind_of_warning_is_issued_once(call):
         assert kinds
         assert kinds == sorted(set(kinds))
         assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_warning_that_a_filter_raises_is_raised_by_each_fit():
+    @warns_once
+    def fits():
+        for _ in range(3):
+            with pytest.raises(UserWarning, match="unusual"):
+                warn("unusual")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fits()
 
 
 def test_separate_fits_warn_separately():

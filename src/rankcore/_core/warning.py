@@ -26,13 +26,13 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     caller = sys._getframe(1)
     place = caller.f_code.co_filename, caller.f_lineno
     warned = _warned.get()
-    if warned is not None:
-        if place in warned:
-            return
-        warned.add(place)
+    if warned is not None and place in warned:
+        return
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in INNER:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+    if warned is not None:  # not if a filter made an error of it, which the next fit raises again
+        warned.add(place)
 
 
 def warns_once(function: Function) -> Function:
