@@ -394,6 +394,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
             all rows before had had 0 there, to the bit for sparse rows, and for others but for the
             rounding of sums; constants that were chosen from the first rows stay. Others raise an
             error, as for ranks beyond those of the first call, which only `OrdinalLogistic` takes.
+            A row that overflows, or an interrupt, does not remove the columns again.
 
         Returns
         -------

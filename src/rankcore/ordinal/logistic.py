@@ -259,7 +259,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
             Accept rows with further columns, after those of the model, and further ranks, before
             and after its own in ``classes``. It goes on as if all rows before had had 0 there, and
             the ranks had been declared: to the bit for sparse rows, and for others but for the
-            rounding of sums.
+            rounding of sums. A row that overflows, or an interrupt, does not remove them again.
 
         Returns
         -------

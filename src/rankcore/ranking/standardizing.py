@@ -100,8 +100,7 @@ def scale_of(moments: Moments) -> Floats:
 def moments_of_fit(source: Source, n_features: int, in_memory: bool) -> Moments | None:
     """Return the weighted moments of the rows of a fit; None for sparse rows.
 
-    ``known`` is whether the source has statistics of its rows, which tell without a pass over them
-    whether they are sparse.
+    ``in_memory`` is whether the source may tell, without moments, that its rows are sparse.
     """
     if in_memory and source.known_sparse():
         return None
