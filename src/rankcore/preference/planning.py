@@ -195,8 +195,8 @@ def plan(
 
     Notes
     -----
-    A simulated ranking of 60 items with 600 calls takes a quarter of a second, of 1,000 items with
-    20,000 calls about a minute.
+    A simulated ranking of 60 items with 600 calls takes about a second, of 1,000 items with 20,000
+    calls about 20 seconds.
 
     Examples
     --------

@@ -73,7 +73,8 @@ class PreferenceRanker(BaseEstimator):
         the only method, as for `Judges`. `call_plan` has the cost and guarantee of the others;
         `plan` simulates the result for a budget.
     top_k : int, optional
-        Number of items to find, at least 1. None: all.
+        Number of items to find, at least 1. None: all. For a judge that errs pass a ``confidence``
+        as well: "halving" compares the last items once, and misses some of the top.
     max_calls : int, optional
         Maximum number of calls of the judge about these items, each of which may be about a
         `Batch`, including failed calls and those in the journal. None: no limit; for "rating" n (n
@@ -121,8 +122,8 @@ class PreferenceRanker(BaseEstimator):
     complete_ : bool
         Whether the order is as certain as required: for "rating" by ``confidence``, or so that no
         answer could be expected to change it; for other methods, whether all of their comparisons
-        are answered. False if the answers depend on the order shown alone. If it is False, the
-        order is provisional.
+        are answered, right or wrong. False if the answers depend on the order shown alone. If it
+        is False, the order is provisional.
     n_calls_ : int
         Calls about these items, including failed and earlier ones.
     n_reused_ : int
