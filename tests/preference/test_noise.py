@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -140,6 +141,18 @@ def test_leaderboard_places_cover_simultaneously_and_are_narrow():
         widths += [row.last_place - row.first_place for row in board]
     assert np.mean(covered) >= 0.75
     assert np.mean(widths) < 8
+
+
+@pytest.mark.parametrize("n", [2, 10, 100, 300])
+def test_leaderboard_places_cover_as_many_new_draws_as_promised(n):
+    rng = np.random.default_rng(n)
+    strengths = np.linspace(2, -2, n) + rng.standard_t(4, (2800, n)) / 4
+    ratings = Sampler(list(range(n)), seed=0).ratings()
+    board = replace(ratings, _source=strengths[:800]).leaderboard(0.95)
+    first, last = np.array([row[5:7] for row in sorted(board)]).T - 1
+    places = np.argsort(np.argsort(-strengths[800:], axis=1), axis=1)
+    covered = ((first <= places) & (places <= last)).all(axis=1)
+    assert 0.92 < np.mean(covered) < (0.98 if n > 2 else 1.1)
 
 
 def test_position_bias_and_error_rate_are_estimated():

@@ -54,12 +54,13 @@ def test_same_answers_lead_to_the_same_questions(name):
         asked, again = one.ask(3), other.ask(3)
         assert asked == again
         if turn % 4 == 0:
-            one.ratings()  # does not change what is asked next
+            one.ratings()  # does not change what is asked next, nor does done
         if turn % 7 == 3:
             other = pickle.loads(pickle.dumps(other))
         for comparison in asked:
             answer = judge(*comparison.places)
             one.tell(comparison, answer)
+            one.done()
             other.tell(comparison, answer)
     np.testing.assert_array_equal(one.ranking(), other.ranking())
 
@@ -128,7 +129,9 @@ def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, w
 @pytest.mark.parametrize(
     ("comparison", "what"),
     [
-        (Comparison((0,)), "two or more different positions of 5"),
+        (Comparison((0,)), "two or more different positions, from 0, of 5"),
+        (Comparison((0.5, 1)), "two or more different positions, from 0, of 5"),
+        (Comparison(3), "a tuple of two or more different positions"),
         (Comparison((0, 0)), r"got \(0, 0\)"),
         (Comparison((0, 5)), r"got \(0, 5\)"),
         (Comparison((0, 1), "eve"), "judge must be one of .*; got 'eve'"),
@@ -292,7 +295,20 @@ def test_no_or_one_item_needs_no_question():
     assert sampler.ask() == []
     assert sampler.done()
     assert sampler.ranking().tolist() == []
+    ratings = sampler.ratings()
+    assert ratings.leaderboard() == []
+    assert ratings.standard_errors.shape == (0,)
+    assert ratings.covariance.shape == (0, 0)
     assert Sampler(["one"]).ask(3) == []
+
+
+def test_ratings_print_the_number_of_items_and_the_best():
+    sampler = Sampler(["b" * 1000, "a", "c", "d"], prior=[2, 3, 1, 0], seed=0)
+    for first, second in [(1, 0), (0, 2), (2, 3)] * 20:
+        sampler.tell(Comparison((first, second)), True)
+    cut = "'" + "b" * 56 + "..."
+    assert repr(sampler.ratings()) == f"Ratings(4 items, best first: 'a', {cut}, 'c', ...)"
+    assert repr(Sampler([]).ratings()) == "Ratings(0 items, best first: none)"
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,14 @@ class JudgeModel:
 
     def report(self) -> Draws:
         """Return more draws, for intervals, and leave the chains where they are."""
+        return self.copy()._run(100, _REPORT)
+
+    def copy(self) -> JudgeModel:
+        """Return a model of the same answers, with its own chains."""
         other = copy(self)
         other._theta, other._parameters = self._theta.copy(), self._parameters.copy()
         other._influence, other._states = self._influence.copy(), self._states.copy()
-        return other._run(100, _REPORT)
+        return other
 
     def _run(self, kept: int, effort: tuple[int, int, int]) -> Draws:
         m = len(self._weights)

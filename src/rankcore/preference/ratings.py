@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.preference.bradley_terry import Posterior
-from rankcore.preference.forms import Places
+from rankcore.preference.forms import Places, shown
 
 _DRAWS = 2000
 
@@ -28,7 +28,7 @@ class Standing(NamedTuple):
     place : int
         From 1 for the strongest.
     first_place, last_place : int
-        The places that the intervals of all differences leave open.
+        Simultaneous interval of the places; see `Ratings.leaderboard`.
     n_answers : float
     """
 
@@ -103,8 +103,13 @@ class Ratings:
     position_bias: float | None = None
     effects: dict[str, tuple[float, float]] = field(default_factory=dict)
     tie_probability: float | None = None
-    _source: Posterior | Floats = field(repr=False, default_factory=lambda: np.empty((0, 0)))
-    _is_sampled: bool = field(repr=False, default=False)  # `_source` are draws of the posterior
+    _source: Posterior | Floats = field(default_factory=lambda: np.empty((0, 0)))
+    _is_sampled: bool = False  # `_source` are draws of the posterior
+
+    def __repr__(self) -> str:
+        best = [shown(item) for item in self.items[self.ranking[:3]].tolist()]
+        more = ", ..." if len(self.items) > 3 else ""
+        return f"Ratings({len(self.items)} items, best first: {', '.join(best) or 'none'}{more})"
 
     def of_items(self, positions: Places) -> Ratings:
         """Return the ratings of a list of items, by their positions; some may occur twice.
@@ -132,6 +137,12 @@ class Ratings:
         return self._source.draws(_DRAWS, np.random.default_rng(0))
 
     @cached_property
+    def _centred(self) -> Floats:
+        """Draws of the strengths about their mean, (draws, n)."""
+        draws = self._draws
+        return draws - draws.mean(axis=1, keepdims=True) if draws.size else draws
+
+    @cached_property
     def _places(self) -> NDArray[np.int32]:
         return places_of(self._draws)
 
@@ -140,16 +151,14 @@ class Ratings:
         """Standard errors of the strengths, about their mean; shape (n,)."""
         if not isinstance(self._source, np.ndarray):
             return self._source.standard_errors()
-        return np.asarray((self._source - self._source.mean(axis=1, keepdims=True)).std(axis=0))
+        return np.asarray(self._centred.std(axis=0))
 
     @property
     def covariance(self) -> Floats:
         """Covariance of the strengths about their mean, shape (n, n)."""
         if not isinstance(self._source, np.ndarray):
             return self._source.centred_covariance
-        return np.atleast_2d(
-            np.cov(self._draws - self._draws.mean(axis=1, keepdims=True), rowvar=False)
-        )
+        return np.atleast_2d(np.cov(self._centred, rowvar=False))
 
     def beats(self) -> Floats:
         """Return the probability that item i is stronger than item j, as entry (i, j).
@@ -196,16 +205,18 @@ class Ratings:
         The intervals are scores with a multiple of the standard errors that covers all of them
         together in ``level`` of the draws; places are from the intervals of all differences of two
         items in the same way (maximum of the studentised differences). Of a sampler, whose
-        strengths are far from normal, they are the places in the most central ``level`` of the
-        draws.
+        strengths are far from normal, they are mean places with a multiple of their standard
+        deviations plus a half, since places are whole numbers, that covers all places together in
+        ``level`` of the draws.
         """
         check_level(level)
-        n, draws, items = self.scores.size, self._draws, self.items.tolist()
-        draws = draws[: max(200, int(1e8 / max(n, 1) ** 2))]
-        apart = draws - draws.mean(axis=1, keepdims=True)
-        apart -= apart.mean(axis=0)
+        n, items = self.scores.size, self.items.tolist()
+        if n == 0:
+            return []
+        apart = self._centred[: max(200, int(1e8 / n**2))]
+        apart = apart - apart.mean(axis=0)
         errors = np.maximum(self.standard_errors, 1e-12)
-        width = float(np.quantile(np.abs(apart / errors).max(axis=1, initial=0.0), level))
+        width = float(np.quantile(np.abs(apart / errors).max(axis=1), level))
         covariance = apart.T @ apart / len(apart)
         variance = np.diagonal(covariance)
         spreads = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 1e-24))
@@ -213,11 +224,11 @@ class Ratings:
         for i in range(n):
             differences = np.abs(apart[:, i, None] - apart) / spreads[i]
             np.maximum(largest, differences.max(axis=1), out=largest)
-        limit = float(np.quantile(largest, level)) if n else 0.0
+        limit = float(np.quantile(largest, level))
         above = (self.scores - self.scores[:, None]) / spreads > limit  # j above i
         first, last = above.sum(axis=1) + 1, n - above.sum(axis=0)
-        if self._is_sampled and n:
-            first, last = self._central_places(level)
+        if self._is_sampled:
+            first, last = self._simultaneous_places(level)
         return [
             Standing(
                 item=items[i],
@@ -232,17 +243,19 @@ class Ratings:
             for place, i in enumerate(self.ranking.tolist(), start=1)
         ]
 
-    def _central_places(self, level: float) -> tuple[Places, Places]:
-        """Return the first and last places of the items in the most central draws."""
-        places, m = self._places, len(self._places)
-        central = np.full(m, m)
-        for column in places.T:
-            ordered = np.sort(column)
-            below = np.searchsorted(ordered, column, side="right")  # draws with no higher place
-            above = m - np.searchsorted(ordered, column)
-            central = np.minimum(central, np.minimum(below, above))
-        kept = places[central >= np.quantile(central, 1 - level, method="lower")] + 1
-        return kept.min(axis=0), kept.max(axis=0)
+    def _simultaneous_places(self, level: float) -> tuple[Places, Places]:
+        """Return the first and last places of the items in ``level`` of the draws.
+
+        Extremes of the draws themselves cover less with more items: of 100 items, most draws have
+        some item at an extreme place of all draws.
+        """
+        places = self._places + 1.0
+        mean, spread = places.mean(axis=0), places.std(axis=0) + 0.5
+        limit = np.quantile(np.abs((places - mean) / spread).max(axis=1), level, method="higher")
+        reach = limit * spread + 1e-9  # against rounding
+        first = np.maximum(np.ceil(mean - reach), 1)
+        last = np.minimum(np.floor(mean + reach), mean.size)
+        return first.astype(np.intp), last.astype(np.intp)
 
 
 def places_of(strengths: Floats) -> NDArray[np.int32]:

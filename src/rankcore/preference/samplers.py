@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -137,8 +138,9 @@ class Sampler:
         self._abstained: Counter[tuple[int, int]] = Counter()  # by pair, since its last answer
         self._declined: set[tuple[int, int]] = set()
         self._draws: Draws | None = None
+        # By the number of answers that they are given.
+        self._next: tuple[int, tuple[JudgeModel, Draws]] | None = None
         self._report: tuple[int, Draws] | None = None
-        self._fitted = -1
 
     @property
     def judges(self) -> tuple[Hashable, ...]:
@@ -279,7 +281,7 @@ class Sampler:
         if confidence is None:
             allowed = _WRONG_TOP if self._top_k else 2 * _WRONG_PAIRS / (n * (n - 1))
         # Once chains run, a few of their draws show that much is open.
-        if self._draws is not None and self._wrong(self._fit()) > allowed:
+        if self._draws is not None and self._wrong(self._next_fit()[1]) > allowed:
             return False
         return self._wrong(self._reported()) <= allowed
 
@@ -313,17 +315,22 @@ class Sampler:
         return judge_warnings(self._judges, self._by_judge, self._first_won, None)
 
     def _fit(self) -> Draws:
-        """Draw models given the answers so far."""
-        if self._draws is None or self._fitted != self.n_answers:
-            self._learn_new()
-            self._draws, self._fitted = self._model.update(), self.n_answers
+        """Draw models given the answers so far, from which the next chains start."""
+        self._model, self._draws = self._next_fit()
         return self._draws
 
-    def _reported(self) -> Draws:
-        """Implement `_fit`, more of them; without effect on what is asked next."""
-        if self._report is None or self._report[0] != self.n_answers:
+    def _next_fit(self) -> tuple[JudgeModel, Draws]:
+        """Return what `_fit` would, without effect on what is asked next."""
+        if self._next is None or self._next[0] != self.n_answers:
             self._learn_new()
-            self._report = self.n_answers, self._model.report()
+            model = self._model.copy()
+            self._next = self.n_answers, (model, model.update())
+        return self._next[1]
+
+    def _reported(self) -> Draws:
+        """Draw more models, for intervals, without effect on what is asked next."""
+        if self._report is None or self._report[0] != self.n_answers:
+            self._report = self.n_answers, self._next_fit()[0].report()
         return self._report[1]
 
     # ------------------------------------------------------------------ answers
@@ -334,13 +341,15 @@ class Sampler:
                 "comparison must be a Comparison, as ask returns, or Comparison((i, j)) of "
                 f"positions; got {shown(comparison)}"
             )
-        places = tuple(comparison.places)
-        if not 2 <= len(set(places)) == len(places) or not all(
-            0 <= place < len(self.items) for place in places
+        places, n = comparison.places, len(self.items)
+        if (
+            not isinstance(places, tuple)
+            or not all(isinstance(place, Integral) and 0 <= place < n for place in places)
+            or not 2 <= len(set(places)) == len(places)
         ):
             raise ValueError(
-                f"a comparison must have two or more different positions of {len(self.items)} "
-                f"items; got {places}"
+                f"a comparison must have a tuple of two or more different positions, from 0, of "
+                f"{n} items; got {shown(places)}"
             )
         name = comparison.judge if judge is None else judge
         if name is None and len(self._judges) == 1:
