@@ -225,7 +225,7 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             raise ValueError(
                 f"y contains the label {block[where].item()!r} at row {start + where}, which is "
                 f"not among the model's classes {classes.tolist()}; to learn it, include it in "
-                "classes= from the first call on"
+                "classes= from the first call on, or in OrdinalLogistic later with grow=True"
             )
         ranks[start : start + LABEL_BLOCK] = encoded
     return ranks
