@@ -6,6 +6,7 @@ import pytest
 
 import rankcore as rc
 from declared import QID, X, Y
+from rankcore.exporters.exporting import ENDINGS
 from test_cli import fail, succeed
 
 
@@ -32,6 +33,29 @@ def test_rows_of_a_file_are_compared(files, tmp_path):
     assert out.startswith("sql: 90 rows in SQLite")
     assert out.endswith("no order changed\n")
     assert '"a" <= ' in (tmp_path / "m.sql").read_text()
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS))
+def test_endings_in_capitals_name_the_same_format(files, tmp_path, ending):
+    if ending == ".onnx":
+        pytest.importorskip("onnx")
+    model = rc.load(files[0])
+    written = []
+    for name in ("lower", "upper"):
+        folder = tmp_path / name
+        folder.mkdir()
+        path = folder / f"m{ending if name == 'lower' else ending.upper()}"
+        rc.export(model, path, feature_names=list("abcde"))
+        written.append(path.read_bytes())
+        assert (folder / "m.h").exists() == (ending == ".c")
+    assert written[0] == written[1]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_source_with_a_capital_ending_is_compiled_as_c(files, tmp_path):
+    model, data, _ = files
+    assert "largest difference 0" in succeed("export", model, tmp_path / "m.C", data)
+    assert (tmp_path / "m.h").exists()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

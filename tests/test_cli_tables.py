@@ -56,6 +56,17 @@ def boost():
     return model.fit(frame.drop(columns="stars"), frame["stars"])
 
 
+@pytest.mark.parametrize("name", ["train.csv", "train.tsv.gz"])
+def test_endings_of_tables_may_be_in_capitals(folder, tmp_path, name):
+    capital = tmp_path / name.upper()
+    capital.write_bytes((folder / name).read_bytes())
+    out = tmp_path / "model"
+    succeed("train", capital, "-o", out, *TRAIN, *BOOST)
+    X = table(100, 1).astype({"brand": "category"}).drop(columns="stars")
+    expected = rc.load(folder / "boost").predict(X)
+    assert rc.load(out).predict(X).tolist() == expected.tolist()
+
+
 def test_training_on_a_table_equals_the_fit_on_its_frame(folder, boost):
     found = rc.load(folder / "boost")
     frame = table(100, 1).astype({"brand": "category"}).drop(columns="stars")

@@ -46,7 +46,7 @@ MISSING = (
 
 def is_text_table(name: str) -> bool:
     """Return whether the name of a file is one of CSV or of tab-separated values."""
-    path = Path(name)
+    path = Path(name.lower())
     return (path.with_suffix("") if path.suffix in COMPRESSED else path).suffix in TEXT
 
 
@@ -231,7 +231,7 @@ class _Csv:
         with _named_errors(path):
             header = self._pandas(sep="\0", nrows=1, quoting=csv.QUOTE_NONE).iloc[0, 0]
             semicolons = header.count(";") > header.count(",")
-            tabs = ".tsv" in Path(path).suffixes[-2:]
+            tabs = ".tsv" in Path(path.lower()).suffixes[-2:]
             self._sep = "\t" if tabs else ";" if semicolons else ","
             cells = self._pandas(sep=self._sep, nrows=1, dtype=str).iloc[0].tolist()
         self.names = [cell or f"Unnamed: {j}" for j, cell in enumerate(cells)]

@@ -199,7 +199,7 @@ def writable(target: Target) -> Iterator[Any]:
         else:
             opened = files.enter_context(atomic_write(target))
         name = os.fsdecode(target)
-        if name.endswith(".gz"):
+        if name.lower().endswith(".gz"):
             packed = gzip.GzipFile(os.path.basename(name), "wb", fileobj=opened)
             opened = files.enter_context(packed)
         yield opened

@@ -27,7 +27,7 @@ _TYPES = {
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> Files:
     """Write source and header; names have the prefix ``name``, by default the file's."""
-    if path.suffix != ".c":
+    if path.suffix.lower() != ".c":
         raise ValueError(f"path must end in .c; got {path.name!r}")
     prefix = prefix_of(path) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):

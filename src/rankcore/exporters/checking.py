@@ -275,7 +275,8 @@ def _in_c(described: Described, files: list[Path], rows: Floats, options: Any) -
     with tempfile.TemporaryDirectory() as folder:
         main, executable = Path(folder) / "main.c", Path(folder) / "main"
         main.write_text(program)
-        flags = ["-std=c99", "-O2", "-ffp-contract=off", f"-I{files[0].parent}"]
+        # The ending .C would mean C++.
+        flags = ["-xc", "-std=c99", "-O2", "-ffp-contract=off", f"-I{files[0].parent}"]
         done = subprocess.run(
             [compiler, *flags, "-o", executable, main, files[0], "-lm"],
             capture_output=True,

@@ -441,8 +441,8 @@ def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
     try:
         if hasattr(source, "read"):
             return _parse_csv(source, title), title
-        unpack = gzip.open if title.endswith(".gz") else open
-        parse = _parse_json if ".json" in os.path.basename(title) else _parse_csv
+        unpack = gzip.open if title.lower().endswith(".gz") else open
+        parse = _parse_json if ".json" in os.path.basename(title).lower() else _parse_csv
         with unpack(title, "rt", newline="", encoding="utf-8-sig") as file:
             return parse(file, title), title
     except UnicodeDecodeError as error:

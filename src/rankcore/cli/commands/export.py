@@ -23,7 +23,7 @@ MOST, MOST_VALUES = 100_000, 50_000_000
 
 
 def _header(path: Path, given: dict[str, Any]) -> list[Path]:
-    written = given["format"] == "c" or (given["format"] is None and path.suffix == ".c")
+    written = given["format"] == "c" or (given["format"] is None and path.suffix.lower() == ".c")
     return [path.with_suffix(".h")] if written else []
 
 
