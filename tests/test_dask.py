@@ -574,7 +574,11 @@ def with_value(value):
 
 ERRORS = {
     "X with infinity": ("X", with_value(np.inf), "shard 2: .*infinity"),
-    "X of another width": ("X", bad(lambda b: b[:, :4]), "must have the same features"),
+    "X of another width": (
+        "X",
+        bad(lambda b: b[:, :4]),
+        "must have the same features; got .*n_features=",
+    ),
     "X of no matrix": ("X", bad(lambda b: "abc"), "shard 2: blocks of rows must be arrays"),
     "y with NaN": ("y", with_value(np.nan), "shard 2: .*NaN"),
     "y shorter": ("y", bad(lambda b: b[:-1]), r"shard 2: .*"),

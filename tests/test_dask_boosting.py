@@ -198,6 +198,9 @@ def test_predictions_of_ordinal_boosting_are_lazy(client):
     local = model.to_local()
     assert np.array_equal(model.predict(dX).compute(), local.predict(X))
     assert np.array_equal(model.predict_proba(dX).compute(), local.predict_proba(X))
+    decisions = model.decision_function(dX)
+    assert decisions.chunks[0] == dX.chunks[0]
+    assert np.array_equal(decisions.compute(), local.decision_function(X))
 
 
 def test_held_out_rows_and_early_stopping_are_as_in_memory(client):

@@ -14,12 +14,6 @@ References
    Perceptron". NAACL 2010.
 """
 
-from typing import Any
-
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from rankcore._core.arguments import DaskColumn
 from rankcore.boosting import bipartite, ordinal_boost, rankboost
 from rankcore.dask._boosting import fit_pairs, fit_ranks
 from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, predict_proba
@@ -49,12 +43,6 @@ class OnlineClassifier(DistributedClassifier):
     """An online learner of ordered labels. Not public."""
 
     _fit_shards = staticmethod(fit_ordinal)
-
-    def decision_function(self, X: DaskColumn) -> Any:
-        """Compute the margin of each rank over the best other one, as a lazy collection."""
-        check_is_fitted(self)
-        k = self.classes_.size  # type: ignore[attr-defined]
-        return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
 
 
 class PRank(OnlineClassifier, prank.PRank):  # type: ignore[misc]

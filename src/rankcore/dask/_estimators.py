@@ -220,6 +220,12 @@ class DistributedClassifier(Distributed):
         check_is_fitted(self)
         return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
 
+    def decision_function(self, X: DaskColumn) -> Any:
+        """Compute the margin of each rank over the best other one, as a lazy collection."""
+        check_is_fitted(self)
+        k = self.classes_.size  # type: ignore[attr-defined]
+        return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
+
 
 def predict_proba(self: Any, X: DaskColumn) -> Any:
     """Predict the probability of each class, as a lazy collection."""

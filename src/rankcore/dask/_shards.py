@@ -189,7 +189,9 @@ def as_shard(block: Any) -> Shard | None:
     X, y, qid, weights = block
     if not hasattr(X, "shape"):
         raise TypeError(
-            f"blocks of rows must be arrays, sparse matrices or data frames; got {type(X).__name__}"
+            "blocks of rows must be arrays, sparse matrices or data frames; got "
+            f"{type(X).__name__}: of LETOR files pass the parts of "
+            "dask.delayed(rankcore.datasets.load_letor)(path), such as its X"
         )
     qid = None if qid is None else np.asarray(qid)
     y, order = as_labels(y, X.shape[0])
@@ -229,7 +231,10 @@ def check_alike(parts: Sequence[Any]) -> None:
     """
     widths = sorted({part.n_features for part in parts})
     if len(widths) > 1:
-        raise ValueError(f"all blocks of X must have the same features; got {widths} features")
+        raise ValueError(
+            f"all blocks of X must have the same features; got {widths} features: LETOR files are "
+            f"read alike by load_letor(path, n_features={widths[-1]})"
+        )
     for part in parts:
         if part.names != parts[0].names:
             raise ValueError(
