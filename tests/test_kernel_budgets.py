@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 
 import rankcore as rc
-from kernel_problems import FORMS, KERNELS, POLICIES, every, form, problem
+from kernel_problems import FORMS, KERNELS, LEARNERS, POLICIES, every, form, problem
 from reference.ensemble import times
 from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, rbf
 
@@ -344,6 +344,36 @@ def test_overflow_is_an_error():
         rc.KernelPRank.published(kernel="poly", degree=40, gamma=1.0).fit(
             1e30 * np.arange(1, 5)[:, np.newaxis], [1, 2, 1, 2]
         )
+
+
+@pytest.mark.parametrize("standardize", [False, "auto"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize(
+    "learner", [*LEARNERS, rc.KernelCuSumRank.published(update="perceptron")], ids=str
+)
+def test_row_whose_own_kernel_value_overflows_keeps_the_rows_before(
+    learner, kernel, standardize, tmp_path
+):
+    X, y = problem(60)
+    X[27] = 1e200
+    learner = clone(learner).set_params(kernel=kernel, standardize=standardize)
+    errors = []
+    for label in (1, 4):  # at least one of them is a mistake
+        y[27] = label
+        found, expected = (
+            clone(learner).partial_fit(X[:20], y[:20], classes=[1, 2, 3, 4]) for _ in range(2)
+        )
+        try:
+            found.partial_fit(X[20:40], y[20:40])
+        except ValueError as error:
+            errors.append(str(error))
+            expected.partial_fit(X[20:27], y[20:27])
+            assert_array_equal(found.project(X[:20]), expected.project(X[:20]))
+        rc.save(found, tmp_path / "model")
+        assert_array_equal(rc.load(tmp_path / "model").project(X[:20]), found.project(X[:20]))
+        found.partial_fit(X[40:], y[40:])
+    assert errors
+    assert all("the score of row 7 overflowed" in message for message in errors)
 
 
 @pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])

@@ -170,6 +170,12 @@ cdef inline double dual_self(const Dual *m, int64_t row) noexcept nogil:
     return rc_kernel_value(&m.kernel, norm, norm, norm)
 
 
+cdef inline bint dual_overflows(const Dual *m, int64_t row) noexcept nogil:
+    """Return whether a row cannot join because its kernel value with itself is not finite."""
+    cdef double own = dual_self(m, row)
+    return own - own != 0
+
+
 cdef inline int64_t list_place(const Dual *m, int32_t j, int64_t slot) noexcept nogil:
     """Return the first place in the list of output j that is not before the slot."""
     cdef const int32_t *slots = m.slots + j * m.list_capacity

@@ -9,6 +9,7 @@ from rankcore._ext._dual cimport (
     begin_block,
     begin_row,
     dual_output,
+    dual_overflows,
     dual_self,
     rc_draws_,
 )
@@ -49,6 +50,8 @@ cdef inline int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept 
     forget_changes(dual, <double> m.seen.t)
     predicted = rc_rank(m.thresholds, m.n_ranks, score)
     if too_close(score, rank, m.n_ranks, m.thresholds, m.margin):
+        if dual_overflows(dual, dual.position):
+            return -1
         change = move_thresholds(
             score, rank, m.n_ranks, m.ties_err, m.scale, m.margin, m.seen.t, m.thresholds, m.steps,
             m.step_sums, NULL, 0, NULL,
@@ -90,6 +93,8 @@ cdef inline int32_t cusum_weighted(
     predicted = rc_best(rule.scores, rule.n_ranks, rule.tie)
     rival = cusum_rival(rule, predicted, rank)
     if rival != rank:
+        if dual_overflows(dual, row):
+            return -1
         step = cusum_step(rule, dual_self(dual, row), rank, rival, weight)
         if step - step != 0:
             return -1
@@ -181,7 +186,8 @@ cdef inline int32_t oap_update(OAPRule *m, rc_row x, int32_t rank) noexcept nogi
         _draw_block(m)
     begin_row(dual)
     score = dual_output(dual, dual.position, n) / n
-    if score - score != 0 or not 0 <= rank < m.n_ranks:
+    # A row in which any member could make a mistake must be able to join.
+    if score - score != 0 or dual_overflows(dual, dual.position) or not 0 <= rank < m.n_ranks:
         return -1
     predicted = rc_rank(m.mean_thresholds, m.n_ranks, score)
     forget_changes(dual, 0.0)
