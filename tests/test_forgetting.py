@@ -264,6 +264,36 @@ def test_half_life_may_change_in_a_stream(learner):
     assert again.partial_fit(X, y)._state.model == model.partial_fit(X, y)._state.model
 
 
+@walk(FORGETFUL)
+def test_failed_call_does_not_change_the_half_life(learner):
+    X, y = stream()
+    model = clone(learner).set_params(half_life=30.0).partial_fit(X, y, classes=CLASSES)
+    calls = [
+        (np.full_like(X, np.nan), y, {}),
+        (X, y + 4, {}),
+        (X[:, :2], y, {}),
+        (X, y, {"class_weight": "balanced"}),
+        (X, y, {"standardize": not model.standardize}),
+    ]
+    before, params = model._state.model.copy(), model.get_params()
+    for rows, labels, more in calls:
+        with pytest.raises((ValueError, TypeError), match="NaN|label|features|weight|standardize"):
+            model.set_params(half_life=5.0, **more).partial_fit(rows, labels)
+        model.set_params(**params)
+        assert model._state.model == before
+        assert model._state.settings["half_life"] == 30.0
+    model.set_params(half_life=5.0).partial_fit(X, y)
+    assert model._state.settings["half_life"] == model._state.model.half_life == 5.0
+
+
+def test_half_life_may_change_after_columns_appeared():
+    X, y = stream()
+    model = rc.PRank(half_life=30.0).partial_fit(X[:, :3], y, classes=CLASSES)
+    model.partial_fit(X, y, grow=True).set_params(half_life=5.0).partial_fit(X, y)
+    model.partial_fit(X, y)
+    assert model._state.model.half_life == 5.0
+
+
 def test_half_life_may_not_begin_or_be_chosen_in_a_stream():
     X, y = stream()
     model = rc.PRank().partial_fit(X, y, classes=CLASSES)

@@ -36,10 +36,16 @@ class OnlineRecord(LearnerState):
 
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """Raise ValueError if a built-in parameter has changed, but for one number of half-life."""
-        new, known = settings.get("half_life"), self.settings.get("half_life")
-        if isinstance(new, float) and isinstance(known, float) and new != known:
-            self.model.set_half_life(new)
+        known = self.settings.get("half_life")
+        if isinstance(settings.get("half_life"), float) and isinstance(known, float):
+            settings = {**settings, "half_life": known}
         super().check_settings(settings, names)
+
+    def follow_half_life(self, half_life: Any) -> None:
+        """Let averages forget at a rate that `check_settings` allows."""
+        if half_life != self.settings.get("half_life"):
+            self.settings = {**self.settings, "half_life": half_life}
+            self.model.set_half_life(half_life)
 
     def parameters(self) -> tuple[Any, int]:
         """Copy the learned parameters, for `restore`."""

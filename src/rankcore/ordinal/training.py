@@ -336,7 +336,8 @@ def partial_fit_online(
         state = model._new_state(rows.n_features, len(classes))
     else:
         classes, state = model.ranks_, model._state
-        state.check_settings(model._settings(), {})
+        settings = model._settings()
+        state.check_settings(settings, {})
         if not state.model.writable:
             with uninterrupted():
                 state.ensure_writable()
@@ -364,11 +365,15 @@ def partial_fit_online(
     )
     if weights is not None:
         model._check_weighable()
+    model._check_more_rows(state, rows)
     if below or above or rows.n_features > state.model.n_features:
         wider = state.model.wider(rows.n_features, below, above)
         with uninterrupted():
             state.model, model.ranks_ = wider, classes
             model._keep_wider(X, rows.n_features)
+    if not first:
+        with uninterrupted():
+            state.follow_half_life(settings.get("half_life"))
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
     order = None
@@ -384,7 +389,6 @@ def partial_fit_online(
         generator = np.random.default_rng(state.offered)
         order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
     examples = Examples(rows, ranks, order, steps, weights)
-    model._check_more_rows(state, rows)
     with uninterrupted():
         if not first:
             state.forget_after(model.__dict__.pop("best_iteration_", None))
