@@ -1,5 +1,7 @@
 """Columns and ranks that appear later in a stream: the model is one that had them before."""
 
+from copy import copy, deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,6 +52,40 @@ def assert_same_model(grown, wide):
     for name, array in ours.items():
         assert array.shape == theirs[name].shape, name
         np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
+@walk(LINEAR)
+def test_shallow_copy_stays_as_it_is_when_columns_are_added(learner):
+    (_, X, y), *later = chunks()
+    model = clone(learner).partial_fit(X[:, :3], y, classes=CLASSES)
+    copied, alone = copy(model), deepcopy(model)
+    for width, rows, labels in later:
+        if width > WIDTHS[0]:
+            model.partial_fit(rows[:, :width], labels, grow=True)
+    assert copied._state.model == alone._state.model
+    assert copied._state.log == alone._state.log
+    assert copied.n_features_in_ == WIDTHS[0] < model.n_features_in_
+    np.testing.assert_array_equal(copied.predict(X[:, :3]), alone.predict(X[:, :3]))
+
+
+def test_shallow_copy_stays_as_it_is_when_ranks_are_added():
+    _, X, y = next(chunks())
+    model = rc.OrdinalLogistic().partial_fit(X, y.clip(1, 2), classes=[1, 2])
+    copied, expected = copy(model), model.predict_proba(X)
+    model.partial_fit(X, y, classes=CLASSES, grow=True)
+    np.testing.assert_array_equal(copied.predict_proba(X), expected)
+    assert model.predict_proba(X).shape == (len(y), 4)
+
+
+@walk(ONLINE_RANKERS)
+def test_shallow_copy_of_a_ranker_stays_as_it_is_when_columns_are_added(learner):
+    (_, X, y), *later = chunks()
+    qid = np.arange(CHUNK) // 10
+    model = clone(learner).partial_fit(X[:, :3], y, qid=qid)
+    copied, expected = copy(model), model.predict(X[:, :3], qid=qid)
+    for width, rows, labels in later:
+        model.partial_fit(rows[:, :width], labels, qid=qid, grow=True)
+    np.testing.assert_array_equal(copied.predict(X[:, :3], qid=qid), expected)
 
 
 @walk([as_they_are(one) for one in LINEAR])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,14 @@ class OnlineRecord(LearnerState):
         """Restore a copy; the log is unchanged."""
         self.model, n_curve = parameters
         del self.curve[n_curve:]
+
+    def grown(self, n_features: int, below: int, above: int) -> Self:
+        """Return a record of more features or ranks, apart from this one."""
+        made = copy(self)
+        made.model = self.model.copy().wider(n_features, below, above)
+        made.log = [list(statistics) for statistics in self.log]
+        made.curve = list(self.curve)
+        return made
 
     def ensure_writable(self) -> None:
         """Copy read-only arrays."""

@@ -367,9 +367,9 @@ def partial_fit_online(
         model._check_weighable()
     model._check_more_rows(state, rows)
     if below or above or rows.n_features > state.model.n_features:
-        wider = state.model.wider(rows.n_features, below, above)
+        state = state.grown(rows.n_features, below, above)  # copies of the estimator keep theirs
         with uninterrupted():
-            state.model, model.ranks_ = wider, classes
+            model._state, model.ranks_ = state, classes
             model._keep_wider(X, rows.n_features)
     if not first:
         with uninterrupted():
