@@ -7,10 +7,11 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import rankcore as rc
 from rankcore.datasets import make_drift
-from rankcore.online import DriftMonitor, evaluate
+from rankcore.online import AdaptiveSets, DriftMonitor, OnlineCalibration, evaluate
 
 RANKS = range(1, 6)
 
@@ -237,6 +238,31 @@ def test_action_can_shorten_the_half_life():
     assert model.estimator_.half_life_ == 30
     unchanged, _ = losses(lambda _: None)
     assert shortened.loc[2200:].mean() < 0.8 * unchanged.loc[2200:].mean()
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        DriftMonitor(rc.PRank(half_life=1000.0), At()),
+        OnlineCalibration(rc.PRank(half_life=1000.0)),
+        AdaptiveSets(rc.OrdinalLogistic(half_life=1000.0)),
+        AdaptiveSets(OnlineCalibration(rc.PRank(half_life=1000.0))),
+    ],
+    ids=lambda wrapper: type(wrapper.estimator).__name__ + " in " + type(wrapper).__name__,
+)
+def test_parameters_of_the_estimator_change_in_a_stream(wrapper):
+    X, y = make_drift(200, drift="abrupt", random_state=0)
+    nested = isinstance(wrapper.estimator, OnlineCalibration)
+    name = "estimator__estimator__half_life" if nested else "estimator__half_life"
+    wrapper.partial_fit(X[:100], y[:100], RANKS)
+    alone = clone(wrapper.estimator).partial_fit(X[:100], y[:100], RANKS)
+    wrapper.set_params(**{name: 5.0}).partial_fit(X[100:], y[100:])
+    alone.set_params(**{name.removeprefix("estimator__"): 5.0}).partial_fit(X[100:], y[100:])
+    learner, expected = (
+        (wrapper.estimator_.estimator_, alone.estimator_) if nested else (wrapper.estimator_, alone)
+    )
+    assert wrapper.get_params()[name] == learner.half_life == learner.half_life_ == 5.0
+    np.testing.assert_array_equal(learner.project(X), expected.project(X))
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,32 @@ class StreamWrapper(BaseEstimator):
             raise
         return self
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this learner, or with ``estimator__parameter`` of the estimator.
+
+        After the first rows those of the estimator are also set in ``estimator_``, which learns the
+        next rows with them.
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**params)
+        prefix = "estimator__"
+        inner = {
+            name.removeprefix(prefix): value
+            for name, value in params.items()
+            if name.startswith(prefix)
+        }
+        if inner and "estimator_" in vars(self):
+            self.estimator_.set_params(**inner)
+        return self
+
     @property
     def ranks_(self) -> NDArray[Any]:
         """Labels, lowest rank first."""
