@@ -192,7 +192,8 @@ def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
         ("a,label\n1,2\n", ("--model", "pairwise"), "name the column with --qid"),
         ("a,b\n1,2\n3,4\n", (), "has no column 'label'; its columns are a, b"),
         ("a,label\n1,2\nx,3\n", (), "column 'a' holds 'x' in line 3: correct it, name the column"),
-        ("a,label\n1,2\n,3\n", (), "row 2: feature 'a' is NaN"),
+        ("a,label\n1,2\n,3\n", (), "line 3: feature 'a' is NaN"),
+        ("a,label\n1,2\n\ninf,3\n", (), "line 4: feature 'a' is infinity"),
         ("a,label\n1,2\n2,\n", (), "labels are missing in column 'label', the first in line 3"),
         (
             "a,qid,label\n1,q,2\n2,,3\n",

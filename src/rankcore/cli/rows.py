@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from scipy.sparse import vstack
 from rankcore._core.frames import frame_of
 from rankcore._core.sources import RowBlocks
 from rankcore.cli.options import Layout
-from rankcore.cli.tables import Table, is_table
+from rankcore.cli.tables import Table, is_table, row_number
 from rankcore.cli.terminal import ProgressBar
 from rankcore.datasets import open_rows
 from rankcore.datasets.letor import load
@@ -32,6 +32,7 @@ class Origin:
     name: str
     n_rows: int
     columns: list[str] | None  # names of the features
+    place: Callable[[int], str] = row_number  # where a row is, for an error
 
 
 @dataclass(frozen=True)
@@ -112,29 +113,30 @@ class Rows:
         if self.on_disk and not scan:
             return
         last, n_before = "", 0
-        for name, columns, X in self._parts():
-            n_before = n_before if name == last else 0
-            columns, X = numbers_of(X, columns)
+        for origin, X in self._parts():
+            n_before = n_before if origin.name == last else 0
+            columns, X = numbers_of(X, origin.columns)
             values = X.data if hasattr(X, "indptr") else X
             wrong = np.isinf(values) if nan else ~np.isfinite(values)
             if wrong.any():
-                place = int(np.flatnonzero(wrong.ravel())[0])
-                raise ValueError(_bad_value(X, place, (name, n_before), columns, learner, nan))
-            last, n_before = name, n_before + X.shape[0]
+                i = int(np.flatnonzero(wrong.ravel())[0])
+                row, what = _bad_value(X, i, columns, learner, nan)
+                raise ValueError(f"{origin.name}, {origin.place(n_before + row)}: {what}")
+            last, n_before = origin.name, n_before + X.shape[0]
 
-    def _parts(self) -> Iterator[tuple[str, Sequence[str] | None, Any]]:
-        """Return files, names of features, and matrices of rows."""
+    def _parts(self) -> Iterator[tuple[Origin, Any]]:
+        """Return the files, and matrices of their rows."""
         if self.on_disk:
             for name, X in self.X.unchecked():
-                yield name, self.X.feature_names, X
+                yield Origin(name, X.shape[0], self.X.feature_names), X
         elif len(self.origin) < 2:
             origin = self.origin[0] if self.origin else Origin("the data", self.X.shape[0], None)
-            yield origin.name, origin.columns, self.X
+            yield origin, self.X
         else:
             first = 0
             for origin in self.origin:
                 part = some_rows(self.X, slice(first, first + origin.n_rows))
-                yield origin.name, origin.columns, part
+                yield origin, part
                 first += origin.n_rows
 
     def check_queries(self, data: str) -> None:
@@ -149,19 +151,14 @@ class Rows:
 
 
 def _bad_value(
-    X: Any,
-    place: int,
-    origin: tuple[str, int],
-    columns: Sequence[str] | None,
-    learner: str,
-    nan: bool,
-) -> str:
-    """Describe a value that a learner rejects; ``origin`` is a file and a number of rows in it."""
+    X: Any, i: int, columns: Sequence[str] | None, learner: str, nan: bool
+) -> tuple[int, str]:
+    """Return the row of value i, which a learner rejects, and what is wrong with it."""
     if hasattr(X, "indptr"):
-        value, column = X.data[place], int(X.indices[place])
-        row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+        value, column = X.data[i], int(X.indices[i])
+        row = int(np.searchsorted(X.indptr, i, side="right")) - 1
     else:
-        row, column = divmod(place, X.shape[1])
+        row, column = divmod(i, X.shape[1])
         value = X[row, column]
     what = "NaN" if np.isnan(value) else "infinity"
     hint = "impute it, or omit the row"
@@ -169,10 +166,9 @@ def _bad_value(
         names = " or ".join(TAKE_NAN)
         hint = f"impute it, or choose --model {names}, which learn from rows with NaN"
     feature = str(column + 1) if columns is None else repr(columns[column])
-    name, n_before = origin
     return (
-        f"{name}, row {n_before + row + 1}: feature {feature} is {what}, and {learner} requires "
-        f"finite values: {hint}"
+        row,
+        f"feature {feature} is {what}, and {learner} requires finite values: {hint}",
     )
 
 
@@ -289,7 +285,7 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
         layout.check_unnamed(data)
         whole = Table(data, layout)
         _check_width(data, whole.X.shape[1], layout)
-        origin = Origin(data, whole.X.shape[0], list(whole.X.columns))
+        origin = Origin(data, whole.X.shape[0], list(whole.X.columns), whole.place)
         y = whole.y if whole.y.dtype.kind != "f" else _whole(whole.y)
         ids = whole.ids if layout.docid else None
         return Rows(whole.X, y, whole.qid, ids, origin=(origin,))

@@ -44,6 +44,11 @@ MISSING = (
 )
 
 
+def row_number(row: int) -> str:
+    """Return where the row of an index is in a file without lines."""
+    return f"row {row + 1}"
+
+
 def is_text_table(name: str) -> bool:
     """Return whether the name of a file is one of CSV or of tab-separated values."""
     path = Path(name.lower())
@@ -66,11 +71,14 @@ class Table:
         Numbers, and columns of categorical dtype. Categories are texts, or those of a model.
     y : ndarray of float64 or object, shape (n,)
     qid, ids : ndarray, shape (n,), or None
+    place : function of the index of a row
+        Returns where it is in the file, for an error.
     """
 
     def __init__(self, path: str, layout: Layout) -> None:
         self.path = path
-        self._file = file = _open(path)
+        file = _open(path)
+        self.place = file.place
         names = file.names
         label, qid, columns = layout.named
         named = [column for column in (label, qid) if column is not None] + (columns or [])
@@ -137,7 +145,7 @@ class Table:
         if missing.any():
             raise ValueError(
                 f"{self.path}: {missing.sum()} {what} are missing in column {column.name!r}, the "
-                f"first {self._file.place(int(missing.argmax()))}"
+                f"first in {self.place(int(missing.argmax()))}"
             )
 
     def _ids(self, frame: Any, name: str) -> Any:
@@ -170,7 +178,7 @@ class Table:
                 row = (words if len(words) else column.dropna()).index[0]
                 raise ValueError(
                     f"{self.path}: features must be numbers, and column {name!r} holds "
-                    f"{column[row]!r} {self._file.place(row)}: correct it, name the column with "
+                    f"{column[row]!r} in {self.place(row)}: correct it, name the column with "
                     "--categorical, or name the columns of features with --columns"
                 )
         numbers = [name for j, name in enumerate(table.names) if table.kind(j) == "number"]
@@ -181,7 +189,7 @@ class Table:
         for row, value in enumerate(column):
             if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value):
                 raise ValueError(
-                    f"{self.path}: column {column.name!r} holds {value!r} {self._file.place(row)}, "
+                    f"{self.path}: column {column.name!r} holds {value!r} in {self.place(row)}, "
                     f"a number with a decimal comma: write it with a point, as "
                     f"{value.replace(',', '.')}"
                 )
@@ -280,7 +288,7 @@ class _Csv:
 
     def place(self, row: int) -> str:
         """Return where a row is, for an error."""
-        return f"in line {next(islice(self._lines(), row + 1, None))[0]}"
+        return f"line {next(islice(self._lines(), row + 1, None))[0]}"
 
     def _pandas(self, **options: Any) -> Any:
         import pandas
@@ -307,9 +315,10 @@ class _Parquet:
         """Return the rows; types are those of the file."""
         return self._frame
 
-    def place(self, row: int) -> str:
+    @staticmethod
+    def place(row: int) -> str:
         """Return where a row is, for an error."""
-        return f"in row {row}"
+        return row_number(row)
 
 
 def _open(path: str) -> _Csv | _Parquet:
