@@ -202,6 +202,10 @@ cdef class PairModel(OnlineModel):
             if {"features", STANDARDIZED} & {*self.forms[name].axes} else array
             for name, array in self.saved().items()
         }
+        rows, weight, _ = self["column_totals"]
+        if weight > 0:  # count the values that are not 0, those of a row by its weight
+            values = rows * arrays["column_moments"][0].sum() / weight
+            arrays["column_totals"] = np.array([rows, weight, min(values, rows * n_features)])
         return type(self)(n_features, 2, self.settings, arrays)
 
     def merge_counts(self, models, base):
