@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 
 from rankcore._ext._candidates cimport Candidates, follow_row, foresee
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
+from rankcore._ext._moments cimport rc_moments_add_rows, rc_n_nonzero, rc_standardized
 from rankcore._ext.online_model cimport ROWS_AHEAD, Learner, OnlineModel, Standard
 from rankcore.core cimport RC_FLOAT64, rc_row, rc_rows, rc_rows_get
 
@@ -52,42 +52,37 @@ cdef bint _add_together(
     return True
 
 
-cdef bint _may_renew(Standard *s, const rc_rows *X, int64_t row) noexcept nogil:
-    """Return whether units may be due once a row is added, before it is."""
-    cdef const double *totals = s.moments.totals
-    cdef int64_t rows = <int64_t> totals[0] + 1
-    cdef rc_row x = rc_rows_get(X, row)
-    if rows <= FIRST_ROWS or rows & (rows - 1) == 0:
-        return True
-    if not s.active and (totals[2] + x.n) * 8 <= rows * s.moments.n_features:
-        return False
-    if s.active:
-        x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
-    return rc_any_beyond(x, FAR)
-
-
 cdef bint _add(
-    Standard *s, const rc_rows *X, int64_t row, const double *weights, bint huge
+    Standard *s,
+    const rc_rows *X, int64_t row, const double *weights,
+    bint renews,  # whether units may be renewed
+    bint huge,
 ) noexcept nogil:
-    """Add a row to the moments, and find whether units are due; return False if it is too large."""
-    cdef int64_t rows
+    """Find whether a row makes units due, and add it to the moments; return whether it is added.
+
+    It is not if it is too large, or if units that may not be renewed are due.
+    """
     cdef double *totals = s.moments.totals
     cdef rc_row x = rc_rows_get(X, row)
+    cdef bint counts = weights == NULL or weights[row] > 0
+    cdef int64_t rows = <int64_t> totals[0] + counts
+    cdef double values = totals[2]  # that are not 0
     if huge and rc_any_beyond(x, LARGEST):
         return False
+    s.due = rows <= FIRST_ROWS or rows & (rows - 1) == 0
+    if not s.due and s.active:
+        x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
+        s.due = rc_any_beyond(x, FAR)
+    elif not s.due:
+        if counts:
+            values += rc_n_nonzero(x)
+        s.due = values * 8 > rows * s.moments.n_features and rc_any_beyond(x, FAR)
+    if s.due and not renews:
+        s.due = False
+        return False
+    s.ready = s.active and not s.due
     rc_moments_add_rows(&s.moments, X, weights, row, row + 1)
     s.ahead = 1
-    rows = <int64_t> totals[0]
-    s.due = rows <= FIRST_ROWS or rows & (rows - 1) == 0
-    if s.due:
-        return True
-    if s.active:
-        x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
-        s.ready = 1
-    if s.active or totals[2] * 8 > totals[0] * s.moments.n_features:
-        s.due = rc_any_beyond(x, FAR)
-    if s.due:
-        s.ready = 0
     return True
 
 
@@ -119,9 +114,7 @@ cdef int64_t _learn(
                 break
         if follow and standard.ahead == 0:
             if huge or order != NULL or not _add_together(standard, X, row, stop, weights):
-                if not renews and _may_renew(standard, X, row):
-                    break
-                if not _add(standard, X, row, weights, huge) or standard.due:
+                if not _add(standard, X, row, weights, renews, huge) or standard.due:
                     break
         x = rc_rows_get(X, row)
         if standard.ready:
@@ -246,7 +239,7 @@ def follow_rows(
             if not 0 <= row < X.n_rows:
                 raise ValueError(f"order has no row {row}")
             if huge or order is not None or not _add_together(s, X, row, stop, first):
-                if not _add(s, X, row, first, huge):
+                if not _add(s, X, row, first, True, huge):
                     return i if i > start else -1
         if s.due:
             if i > start:

@@ -77,7 +77,7 @@ RC_INLINE_ void rc_add_sparse_(rc_moments *m, rc_row row, const double w)
 }
 
 /* Counts the values of a row that are not 0. */
-RC_INLINE_ int64_t rc_nonzero_(rc_row x)
+RC_INLINE_ int64_t rc_n_nonzero(rc_row x)
 {
     int64_t i, n = 0;
     if (x.dtype == RC_FLOAT32) {
@@ -116,7 +116,7 @@ RC_INLINE_ void rc_moments_add_(rc_moments *m, rc_row x, double weight)
     }
     m->totals[0] += 1;
     m->totals[1] += weight;
-    m->totals[2] += (double)rc_nonzero_(x);
+    m->totals[2] += (double)rc_n_nonzero(x);
     if (x.indices != NULL) {
         rc_add_sparse_(m, x, weight);
     } else if (x.dtype == RC_FLOAT32) {
@@ -146,7 +146,7 @@ RC_CLONES_ static void rc_moments_add_rows(rc_moments *m, const rc_rows *X, cons
             for (k = 0; k < 4; k++) {
                 m->totals[0] += 1;
                 m->totals[1] += w[k];
-                m->totals[2] += (double)rc_nonzero_(rc_rows_get(X, i + k));
+                m->totals[2] += (double)rc_n_nonzero(rc_rows_get(X, i + k));
             }
             if (x.dtype == RC_FLOAT32) {
                 rc_add_four_f32_(m, (const float *)x.data, X->stride, w);

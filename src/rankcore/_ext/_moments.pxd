@@ -10,5 +10,8 @@ cdef extern from "_moments.h" nogil:
         rc_moments *m, const rc_rows *X, const double *weights, int64_t start, int64_t stop
     )
 
+    # Counts the values of a row that are not 0.
+    int64_t rc_n_nonzero(rc_row x)
+
 cdef extern from "_standardized.h" nogil:
     rc_row rc_standardized(const rc_units *u, rc_row x, double *out)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.state import LearnerState, restored_validation, validation_arrays
 from rankcore._ext.online_model import MOST_COUNTED, are_counts
@@ -45,8 +46,9 @@ class OnlineRecord(LearnerState):
     def follow_half_life(self, half_life: Any) -> None:
         """Let averages forget at a rate that `check_settings` allows."""
         if half_life != self.settings.get("half_life"):
-            self.settings = {**self.settings, "half_life": half_life}
-            self.model.set_half_life(half_life)
+            with uninterrupted():
+                self.settings = {**self.settings, "half_life": half_life}
+                self.model.set_half_life(half_life)
 
     def parameters(self) -> tuple[Any, int]:
         """Copy the learned parameters, for `restore`."""

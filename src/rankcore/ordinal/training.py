@@ -372,8 +372,7 @@ def partial_fit_online(
             model._state, model.ranks_ = state, classes
             model._keep_wider(X, rows.n_features)
     if not first:
-        with uninterrupted():
-            state.follow_half_life(settings.get("half_life"))
+        state.follow_half_life(settings.get("half_life"))
     state.model.follows = follow
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
     order = None
@@ -460,9 +459,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     if loss < constant:
         return
     name = type(fitted).__name__
-    others = " or ".join(
-        name_of_other for name_of_other in ("KernelPRank", "OrdinalBoost") if name_of_other != name
-    )
+    alternatives = [learner for learner in ("KernelPRank", "OrdinalBoost") if learner != name]
     scaler = (
         ""
         if fitted._state.model.rows_change
@@ -471,7 +468,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     )
     warn(
         f"{name} ranks its training rows no better than the best constant label: {scaler}a model "
-        f"of this form does not fit them: try {others}, or other features"
+        f"of this form does not fit them: try {' or '.join(alternatives)}, or other features"
     )
 
 
