@@ -52,7 +52,7 @@ def test_endings_in_capitals_name_the_same_format(files, tmp_path, ending):
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_a_source_with_a_capital_ending_is_compiled_as_c(files, tmp_path):
+def test_source_with_capital_ending_compiles_as_c(files, tmp_path):
     model, data, _ = files
     assert "largest difference 0" in succeed("export", model, tmp_path / "m.C", data)
     assert (tmp_path / "m.h").exists()

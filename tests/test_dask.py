@@ -250,7 +250,7 @@ def test_half_life_counts_the_rows_of_each_shard(name, client, rows, queries):
 
 
 @pytest.mark.parametrize("name", [one for one in ORDINAL if one not in ENSEMBLES])
-def test_a_chosen_half_life_is_rejected_before_a_row_is_learned(name, client, rows, monkeypatch):
+def test_automatic_half_life_is_rejected_before_learning(name, client, rows, monkeypatch):
     monkeypatch.setattr(_online, "learn_pass", None)
     with pytest.raises(ValueError, match="half_life='auto' .* set half_life to a number or None"):
         learner(name, half_life="auto").fit(*blocks(3, *rows))

@@ -144,7 +144,7 @@ def test_rows_and_shards_without_weight_count_for_nothing(which, client, queries
 
 
 @walk(LEARNERS)
-def test_a_shard_may_lack_ranks(which, client, queries):
+def test_shards_without_some_ranks_are_accepted(which, client, queries):
     X, y, qid = queries
     check(*fits(which, X, np.where(np.arange(N) < 120, np.minimum(y, 2), y), qid))
 

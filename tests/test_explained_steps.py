@@ -217,7 +217,7 @@ def test_changes_of_the_input_change_the_prediction(served):
     assert n_moved > 2
 
 
-def test_a_missing_category_is_never_proposed():
+def test_missing_category_is_never_proposed():
     missing = np.arange(N) % 4 == 0
     rows = np.where(missing, None, SITES[np.arange(N) % 3])[:, None]
     model = make_pipeline(OneHotEncoder(), rc.PRank(random_state=0)).fit(rows, missing.astype(int))

@@ -94,7 +94,7 @@ def assert_alike(model, X, expected, Z):
 @each_column
 @each_form
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-def test_a_fit_equals_that_of_columns_standardised_in_long_doubles(learner, column, form, dtype):
+def test_fit_agrees_with_columns_standardised_in_long_doubles(learner, column, form, dtype):
     X, y = table()
     X[:, 1] = column(X[:, 1])
     n_values = np.unique(X[:, 1]).size

@@ -332,7 +332,7 @@ def test_absent_ranks_do_not_change_boosting_of_the_others(tasks, link, seed):
     assert_allclose(model.feature_importances_, other.feature_importances_, rtol=1e-6)
 
 
-def test_a_boosted_rank_without_rows_keeps_its_odds_against_the_next_lower_rank():
+def test_boosted_rank_without_rows_keeps_its_odds():
     model = rc.OrdinalBoost(20, classes=range(5)).fit(X, labels([2]))
     logs = np.log(model.predict_proba(X))
     assert_allclose(logs[:, 2] - logs[:, 1], logs[0, 2] - logs[0, 1], rtol=1e-9)

@@ -54,7 +54,7 @@ def test_same_answers_lead_to_the_same_questions(name):
         asked, again = one.ask(3), other.ask(3)
         assert asked == again
         if turn % 4 == 0:
-            one.ratings()  # does not change what is asked next, nor does done
+            one.ratings()  # neither this nor done changes the next questions
         if turn % 7 == 3:
             other = pickle.loads(pickle.dumps(other))
         for comparison in asked:
@@ -192,7 +192,7 @@ def test_incomplete_orders_carry_no_information_about_missing_items():
     assert whole.ratings().beats()[0, 3] > beats[0, 3]
 
 
-def test_top_k_asks_less_than_a_whole_order():
+def test_top_k_needs_fewer_questions_than_a_whole_order():
     places = np.random.default_rng(5).permutation(60)
     whole = answer_all(Sampler(list(range(60)), seed=0), Judge(places, 0))
     top = answer_all(Sampler(list(range(60)), top_k=5, seed=0), Judge(places, 0))

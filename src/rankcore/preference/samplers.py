@@ -320,7 +320,7 @@ class Sampler:
         return self._draws
 
     def _next_fit(self) -> tuple[JudgeModel, Draws]:
-        """Return what `_fit` would, without effect on what is asked next."""
+        """Return a fit like `_fit`, leaving the next questions unchanged."""
         if self._next is None or self._next[0] != self.n_answers:
             self._learn_new()
             model = self._model.copy()
@@ -328,7 +328,7 @@ class Sampler:
         return self._next[1]
 
     def _reported(self) -> Draws:
-        """Draw more models, for intervals, without effect on what is asked next."""
+        """Draw more models for intervals, leaving the next questions unchanged."""
         if self._report is None or self._report[0] != self.n_answers:
             self._report = self.n_answers, self._next_fit()[0].report()
         return self._report[1]
