@@ -1,15 +1,12 @@
 """OrdinalBoost with a value for each task in a leaf: against plain NumPy, and its draws."""
 
-from contextlib import ExitStack
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankcore as rc
-from rankcore._core.threads import Threads, one_blas_thread
+from rankcore._core.threads import Threads
 from rankcore._ext import ordinal_loss
 from rankcore.boosting import _ordinal_rounds, _vector_leaves
 from rankcore.boosting._vector_leaves import LeafSums, TableRows, monotone_steps, newton_steps
@@ -251,20 +248,3 @@ def test_vector_trees_beat_the_frequencies_of_ranks():
     rps = rc.metrics.ranked_probability_score
     shares = np.tile(np.bincount(y[:600]) / 600, (300, 1))
     assert rps(y[600:], model.predict_proba(X[600:])) < 0.7 * rps(y[600:], shares)
-
-
-def threads_of_blas():
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-
-def test_fits_that_overlap_restore_the_threads_of_blas():
-    first, second = ExitStack(), ExitStack()
-    with threadpool_limits(2, user_api="blas"):
-        before = threads_of_blas()
-        first.enter_context(one_blas_thread)
-        second.enter_context(one_blas_thread)
-        assert threads_of_blas() == {1}
-        first.close()  # as if by another thread, while the second fit goes on
-        assert threads_of_blas() == {1}
-        second.close()
-        assert threads_of_blas() == before

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from threading import Lock
 from typing import Any, Self, TypeVar
 
@@ -88,33 +90,27 @@ def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> 
         threads.for_each(run, items)
 
 
-class OneBlasThread:
-    """A context in which BLAS uses one thread.
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # it searches for libraries, for most of a millisecond
 
-    The limit is one of the process: contexts in several threads share it, and the last to leave
-    restores the number of threads before. If each had its own, one that began within another would
-    restore a limit of 1 for good.
+
+_blas_is_limited = Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread, at least until a block that another thread began before ends.
+
+    The limit is mostly one of the process: if each block restored the limit that it found, one that
+    began within another would restore 1 for good. So only the first one sets it, and restores it
+    itself, as threadpoolctl ignores a thread while another one that set limits lives.
     """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._n_inside = 0
-        self._limits: Any = None
-        self._controller: ThreadpoolController | None = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._n_inside:
-                if self._controller is None:  # it searches for libraries, for most of a millisecond
-                    self._controller = ThreadpoolController()
-                self._limits = self._controller.limit(limits=1, user_api="blas")
-            self._n_inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._n_inside -= 1
-            if not self._n_inside:
-                self._limits.restore_original_limits()
-
-
-one_blas_thread = OneBlasThread()
+    if not _blas_is_limited.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _blas_is_limited.release()

@@ -116,7 +116,7 @@ class OrdinalRounds(TreeRounds):
         occurring, biases = self._occurring, self.model.biases[-1]
         merged: Floats = occurring.biases(biases)
         # Threads of BLAS would only wait for each other: the matrices of leaves are small.
-        with one_blas_thread:
+        with one_blas_thread():
             values = np.ascontiguousarray(self._rate * self._values(grown))
             pending: Floats | None = values
             if occurring.form.shared and occurring.ranks.size > 2:  # trees alone fit two ranks

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows, warn_without_qid
+from rankcore._core.threads import one_blas_thread
 from rankcore._core.training import Trainer
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
@@ -59,7 +59,7 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state), factors)
     problem: Any = SimpleNamespace(model=space.model)
     with (
-        threadpool_limits(limits=1, user_api="blas"),
+        one_blas_thread(),
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())

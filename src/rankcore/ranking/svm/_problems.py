@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from math import ceil, log10
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from rankcore._core.kernels import as_matrix, resolve_gamma, some_rows
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
-from rankcore._core.threads import for_each, n_threads
+from rankcore._core.threads import for_each, n_threads, one_blas_thread
 from rankcore._ext.rows import Rows
 from rankcore.ranking.pairs import Pairing
 from rankcore.ranking.svm.losses import PairLosses, Terms
@@ -74,7 +73,6 @@ class Problem:
         # A draft, if any, and its solution: weights and element.
         self._draft: Draft | None = None
         self._ended: tuple[Floats, Floats] | None = None
-        self._blas = ThreadpoolController()
 
     def __enter__(self) -> Problem:
         return self
@@ -125,9 +123,8 @@ class Problem:
         """Limit BLAS threads and floating-point warnings for steps, as a context manager."""
         # Matrices of features are small: BLAS threads that wait for each other on a busy machine
         # can make a step ten times slower, and would compete with ours.
-        threads = 1 if isinstance(self.space, FeatureSpace) else None
         with (
-            self._blas.limit(limits=threads, user_api="blas"),
+            one_blas_thread() if isinstance(self.space, FeatureSpace) else nullcontext(),
             np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
         ):
             yield
