@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import zlib
@@ -12,7 +13,6 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 
 from rankcore.io import safetensors, text_arrays
-from rankcore.io.bounded_json import read_json
 
 Content: TypeAlias = bytes | memoryview | mmap.mmap
 
@@ -55,7 +55,9 @@ def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
             f"has format version {version}; this rankcore reads up to {VERSION}: upgrade rankcore"
         )
     try:
-        texts = read_json(metadata["labels"])
+        texts = json.loads(metadata["labels"])
+        if not isinstance(texts, dict) or not all(isinstance(kind, str) for kind in texts.values()):
+            raise ValueError("the kinds of arrays of text must be an object of names")
         return metadata, Arrays(content, tensors, texts, mapped=not verify)
     except Exception as error:  # crafted documents can raise any exception
         raise damaged(error) from error

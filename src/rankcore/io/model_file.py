@@ -29,7 +29,6 @@ from rankcore._core.preprocessing import split_pipeline
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.boosting.stump_model import StumpSum
 from rankcore.io import safetensors, text_arrays
-from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import (
     CHECKSUM,
     FORMAT,
@@ -264,7 +263,7 @@ def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, A
     metadata |= _describe_scoring(scoring, arrays)
     for name in [name for name in metadata if name.split(".")[-1] == "scaler"]:
         prefix = name.removesuffix("scaler")
-        for key, of in scaler_scoring(read_json(metadata[name])).items():
+        for key, of in scaler_scoring(json.loads(metadata[name])).items():
             metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
     return metadata, arrays
 
@@ -361,15 +360,15 @@ def _rebuild_model(
         part, its_names = _rebuild_model(under, arrays.under(prefix), pipelines)
         keys |= {prefix + key for key in its_names}
         parts[name] = (part, None)
-    params = read_json(metadata["parameters"])
+    params = json.loads(metadata["parameters"])
     model = decode_learner(kind, params, pipelines)
     model._check_params()
-    n_features = check_n_features(read_json(metadata["n_features"]))
+    n_features = check_n_features(json.loads(metadata["n_features"]))
     names = None
     if "feature_names" in arrays:
         names = arrays["feature_names"]
     listed = None if names is None else names.tolist()
-    facts = read_json(metadata["facts"])
+    facts = json.loads(metadata["facts"])
     model._restore(ModelSpec(facts, arrays, n_features, listed, parts=parts))
     if names is not None:
         if names.shape != (n_features,):
@@ -379,14 +378,14 @@ def _rebuild_model(
             )
         model.feature_names_in_ = names
     if "query_column" in metadata:
-        column = read_json(metadata["query_column"])
+        column = json.loads(metadata["query_column"])
         if not isinstance(column, str):
             raise ValueError(f"query_column must be the name of a column; got {column!r}")
         model.query_column_ = column
     if "grades" in metadata:
-        model.grades_ = check_words(read_json(metadata["grades"]), "grades")
+        model.grades_ = check_words(json.loads(metadata["grades"]), "grades")
     if "scaler" in metadata:
-        model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
+        model = restore_scaled(json.loads(metadata["scaler"]), arrays, model)
     elif "steps" in metadata:
-        model = with_learner(pipelines, read_json(metadata["steps"])["pipeline"], model)
+        model = with_learner(pipelines, json.loads(metadata["steps"])["pipeline"], model)
     return model, keys

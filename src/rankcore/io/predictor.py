@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 from collections.abc import Mapping
@@ -16,7 +17,6 @@ from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
 from rankcore.boosting.categories import Categories
-from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unpacked
 
 
@@ -83,7 +83,7 @@ class Predictor:
                 self.ranks_ = arrays["classes"] if self._model.n_ranks else None
                 self.feature_names_in_ = _names(arrays)
                 self.learner = metadata["learner"]
-                self._query_column = read_json(metadata.get("query_column", "null"))
+                self._query_column = json.loads(metadata.get("query_column", "null"))
                 self._categories = _categories(metadata, self._model.n_features)
             except Exception as error:  # crafted documents can raise any exception
                 raise damaged(error) from error
@@ -225,7 +225,7 @@ def _aligned(content: bytes | mmap.mmap) -> Any:
 def _categories(metadata: Mapping[str, str], n_features: int) -> Categories | None:
     """Return the categorical features of the learner, or of the one that is calibrated."""
     for key in ("facts", "estimator.facts"):
-        categories = read_json(metadata[key]).get("categories") if key in metadata else None
+        categories = json.loads(metadata[key]).get("categories") if key in metadata else None
         if categories is not None:
             return Categories.restored(categories, n_features)
     return None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +32,6 @@ LONGEST_HEADER = 100_000_000
 METADATA = "__metadata__"
 # Supported by every release of NumPy.
 MOST_DIMENSIONS = 32
-
-# A header is parsed piece by piece, so memory is bounded by the number of its arrays.
-_SPACE = r"[ \t\n\r]*+"
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_OPENING = re.compile(rf"{_SPACE}\{{{_SPACE}(\}})?")
-_NAME = re.compile(rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}")
-_NEXT = re.compile(rf"{_SPACE}([,}}])")
-_TEXT = re.compile(_STRING)
-_FORM = re.compile(r"\{[^{}]{0,1000}\}")
-_END = re.compile(rf"{_SPACE}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +79,11 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     # The header starts with a brace, by which readers recognise the format.
     if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
         raise ValueError("the header must begin with a brace")
-    metadata: dict[str, str] = {}
-    tensors: dict[str, Any] = {}
-    text = bytes(content[LENGTH_BYTES:begin]).decode()
-
-    def take_fact(name: str, at: int) -> int:
-        match = _matched(_TEXT, text, at, "all metadata must be text")
-        _add(metadata, name, json.loads(match[0]))
-        return match.end()
-
-    def take(name: str, at: int) -> int:
-        if name == METADATA:
-            _add(tensors, name, None)
-            return _walk(text, at, take_fact)
-        without = f"the header of the array {name} lacks a dtype, a shape or offsets"
-        match = _matched(_FORM, text, at, without)
-        entry = json.loads(match[0], object_pairs_hook=_distinct)
-        _add(tensors, name, _tensor(name, entry, begin))
-        return match.end()
-
-    _matched(_END, text, _walk(text, 0, take))
-    tensors.pop(METADATA, None)
+    header = json.loads(bytes(content[LENGTH_BYTES:begin]), object_pairs_hook=_distinct)
+    metadata = header.pop(METADATA, {})
+    if not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
+        raise ValueError("all metadata must be text")
+    tensors = {name: _tensor(name, entry, begin) for name, entry in header.items()}
     end = begin
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].first, item[1].last)):
         if tensor.first != end:
@@ -121,50 +94,15 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     return metadata, tensors
 
 
-def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
-    """Parse a JSON object at a position; return it and the position after it.
-
-    ``take`` parses the value of a key, and returns the position after it.
-    """
-    opening = _matched(_OPENING, text, at)
-    at = opening.end()
-    if opening[1]:
-        return at
-    while True:
-        name = _matched(_NAME, text, at)
-        mark = _matched(_NEXT, text, take(json.loads(name[1]), name.end()))
-        at = mark.end()
-        if mark[1] == "}":
-            return at
-
-
-def _matched(
-    pattern: re.Pattern[str],
-    text: str,
-    at: int,
-    otherwise: str = "the header must be a JSON object",
-) -> re.Match[str]:
-    match = pattern.match(text, at)
-    if match is None:
-        raise ValueError(f"{otherwise} (character {at})")
-    return match
-
-
-def _add(entries: dict[str, Any], name: str, value: Any) -> None:
-    if name in entries:
-        raise ValueError("the header has two entries of one name")
-    entries[name] = value
-
-
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries: dict[str, Any] = {}
-    for name, value in pairs:
-        _add(entries, name, value)
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("the header has two entries of one name")
     return entries
 
 
 def _tensor(name: str, entry: Any, begin: int) -> Tensor:
-    if entry.keys() != {"dtype", "shape", "data_offsets"}:
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"the header of the array {name} lacks a dtype, a shape or offsets")
     shape, (first, last) = entry["shape"], entry["data_offsets"]
     if not all(type(number) is int and 0 <= number < 2**63 for number in [*shape, first, last]):
