@@ -168,6 +168,21 @@ def test_every_learner_learns_the_other_ranks(name, absent, form):
             assert table[:, absent].max() < 1e-4, model
 
 
+@pytest.mark.parametrize("n", [24, 90])
+@pytest.mark.parametrize("absent", [[0, 4], [2], [0, 1, 3]], ids=str)
+@pytest.mark.parametrize(
+    "name", [one for one in NAMES if hasattr(getattr(rc, one), "predict_proba")]
+)
+def test_learners_of_probabilities_predict_no_rank_without_rows(name, absent, n):
+    ranks = labels(absent)
+    far = np.vstack([X, 1e3 * X])
+    for model in learners(name, every=n == 24):
+        for first in (0, 120):
+            rows = slice(first, first + n)
+            found = clone(model).set_params(classes=range(5)).fit(X[rows], ranks[rows])
+            assert np.isin(found.predict(far), ranks[rows]).all(), (model, first)
+
+
 # ---------------------------------------------------------------- labels that a fold lacks
 
 
