@@ -1,5 +1,6 @@
 """Columns and ranks that appear later in a stream: the model is one that had them before."""
 
+import tracemalloc
 from copy import copy, deepcopy
 
 import numpy as np
@@ -131,6 +132,34 @@ def test_voters_of_pairs_are_as_many_as_at_first_after_many_columns():
     grown.set_params(max_hypotheses=7)
     with pytest.raises(ValueError, match="max_hypotheses differs from what this model started"):
         grown.partial_fit(X, y, qid=qid)
+
+
+@walk(ONLINE)
+def test_free_room_is_at_most_as_large_as_the_model(learner):
+    model = clone(learner)
+    _, X, y = next(chunks())
+    for n_columns in (8, 8, 8) if learner in FIXED else (8, 3000, 3000):
+        rows = sp.csr_array(X)
+        rows.resize((CHUNK, n_columns))
+        model.partial_fit(rows, y, classes=CLASSES, grow=True)
+    learned = model._state.model
+    stored = sum(array.nbytes for array in learned.saved().values())
+    first = 16 * 8 * n_columns  # of a learner that keeps few hypotheses
+    assert sum(array.nbytes for array in learned.arrays.values()) <= 2 * stored + first
+
+
+def test_memory_of_voters_is_that_of_those_kept_when_a_million_columns_appear():
+    model = rc.VotedPRank(random_state=0)
+    _, X, y = next(chunks())
+    model.partial_fit(sp.csr_array(X), y, classes=CLASSES)
+    rows = sp.csr_array(X[:10])
+    rows.resize((10, 1_000_000))
+    tracemalloc.start()
+    model.partial_fit(rows, y[:10], grow=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert model.votes_.size <= CHUNK + 10
+    assert peak < 4 * 8e6 * model.votes_.size
 
 
 @walk(first_of_each(LINEAR))

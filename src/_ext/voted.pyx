@@ -1,8 +1,8 @@
 """PRank that keeps its past hypotheses, each with the number of examples it survived.
 
 Voting after Freund and Schapire ("Large Margin Classification Using the Perceptron Algorithm",
-1999). Either all hypotheses are kept, and the arrays grow between two calls when they are full, or
-those with the most votes, in a queue of fixed size.
+1999). All hypotheses are kept up to a limit, then those with the most votes. The arrays grow
+between two calls when they are full.
 """
 
 from cython cimport final
@@ -19,6 +19,9 @@ from rankcore._ext.online_model import (
     MARGIN, MOST_COUNTED, SCALE, Array, are_counts, check_steps
 )
 
+# Initial capacity for past hypotheses.
+FIRST_ROOM = 16
+
 
 cdef struct VotedState:
     rc_prank_state prank
@@ -29,11 +32,10 @@ cdef struct VotedState:
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
     int64_t *born  # capacity: the number of each hypothesis, from 0
-    int64_t *progress  # [hypotheses kept, votes of the current one, hypotheses so far]
+    int64_t *progress  # [hypotheses kept, votes of the current one, hypotheses so far, limit]
     int64_t capacity
     int64_t fewest  # at most the votes of any hypothesis kept, which only grow
     int64_t first_vote  # votes a hypothesis is born with
-    bint capped
 
 
 cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
@@ -52,7 +54,7 @@ cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
 
 
 cdef int64_t _slot(
-    const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity,
+    const int64_t *votes, const int64_t *born, const int64_t *progress,
     int64_t *fewest,  # out, if there is no free slot: the fewest votes
 ) noexcept nogil:
     """Return the slot for the current hypothesis: free, with the fewest votes, or none (-1).
@@ -60,9 +62,9 @@ cdef int64_t _slot(
     The slot with the fewest votes, the youngest of ties, is replaced only by more votes.
     """
     cdef int64_t i, least = 0
-    if progress[0] < capacity:
+    if progress[0] < progress[3]:
         return progress[0]
-    for i in range(1, capacity):
+    for i in range(1, progress[0]):
         if votes[i] < votes[least] or (votes[i] == votes[least] and born[i] > born[least]):
             least = i
     fewest[0] = votes[least]
@@ -73,8 +75,8 @@ cdef void _end_hypothesis(VotedState *m) noexcept nogil:
     """Store the current hypothesis, which is about to change, if it qualifies."""
     cdef int64_t slot
     # Most hypotheses end after few votes: they are not looked up among those kept.
-    if m.progress[0] < m.capacity or m.progress[1] > m.fewest:
-        slot = _slot(m.votes, m.born, m.progress, m.capacity, &m.fewest)
+    if m.progress[0] < m.progress[3] or m.progress[1] > m.fewest:
+        slot = _slot(m.votes, m.born, m.progress, &m.fewest)
         if slot >= 0:
             _keep(m, slot)
             if slot == m.progress[0]:
@@ -93,7 +95,7 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
         m.progress[1] += 1
         count(&m.prank.seen, predicted, rank)
         return predicted
-    if not m.capped and m.progress[0] == m.capacity:
+    if m.progress[0] == m.capacity < m.progress[3]:
         return -1  # the arrays must grow first
     _end_hypothesis(m)
     return prank_step(&m.prank, x, rank, m.margin, m.offset)
@@ -104,8 +106,8 @@ cdef class VotedModel(OnlineModel):
     """PRank that keeps its hypotheses and how many examples each survived.
 
     ``hypotheses``, ``cuts``, ``votes`` and ``born`` are past ones, in the units of the rows as they
-    come; ``progress`` has how many are kept, the votes of the current one, and how many there have
-    been. The axis "room" is grown by `make_room`, if all hypotheses are kept.
+    come; ``progress`` has how many are kept, the votes of the current one, how many there have
+    been, and how many are kept at most. The axis "room" is grown by `make_room`.
     """
 
     declared = {
@@ -117,7 +119,7 @@ cdef class VotedModel(OnlineModel):
         "cuts": Array("room", "tasks", past=True),
         "votes": Array("room", dtype="int64"),
         "born": Array("room", dtype="int64"),
-        "progress": Array(3, dtype="int64"),
+        "progress": Array(4, dtype="int64"),
         "scale": SCALE,
         "margin": MARGIN,
     }
@@ -127,6 +129,13 @@ cdef class VotedModel(OnlineModel):
     cdef const double *scale
     cdef const double *margin
     cdef const double *offset
+
+    @classmethod
+    def new(cls, n_features, n_ranks, settings, limit):
+        """Return a model without hypotheses, which keeps at most ``limit``; None for all."""
+        model = cls(n_features, n_ranks, settings, room=0)
+        model["progress"][3] = MOST_COUNTED if limit is None else limit
+        return model
 
     cdef int bind(self) except -1:
         cdef VotedState *m = &self.m
@@ -144,13 +153,12 @@ cdef class VotedModel(OnlineModel):
         m.born = <int64_t *> self.at("born")
         m.progress = <int64_t *> self.at("progress")
         m.capacity = len(self["votes"])
-        if m.capacity < 1 or not 0 <= m.progress[0] <= m.capacity:
+        if not 0 <= m.progress[0] <= m.capacity:
             raise ValueError(
                 f"the votes must be of at most {m.capacity} hypotheses; got {m.progress[0]}"
             )
         m.fewest = -1
         m.first_vote = self.settings["count_init"]
-        m.capped = self.settings["max_hypotheses"] is not None
         self.scale = <const double *> self.at("scale")
         self.margin = <const double *> self.at("margin")
         self.offset = <const double *> self.at("offset")
@@ -172,11 +180,12 @@ cdef class VotedModel(OnlineModel):
         check_steps(self.arrays)
         if (
             not are_counts(self["progress"], votes, self["born"])
+            or not max(self.kept, 1) <= self["progress"][3]
             or votes.sum(dtype=np.float64) > MOST_COUNTED
         ):
             raise ValueError(
-                f"the votes must be from 0 to {MOST_COUNTED}, of at most {votes.size} "
-                f"hypotheses; got {self.kept}"
+                f"the votes must be from 0 to {MOST_COUNTED}, of at most "
+                f"{self['progress'][3]} hypotheses; got {self.kept}"
             )
         if (np.diff(cuts, axis=1) < 0).any():
             raise ValueError("the thresholds of each hypothesis must ascend")
@@ -186,11 +195,19 @@ cdef class VotedModel(OnlineModel):
         """Number of past hypotheses."""
         return int(self["progress"][0])
 
+    def saved(self):
+        """Return the arrays that determine the model, without free room."""
+        kept = self.kept
+        return {
+            name: array[:kept] if self.forms[name].axes[0] == "room" else array
+            for name, array in OnlineModel.saved(self).items()
+        }
+
     def make_room(self):
-        """Double the capacity for past hypotheses if all are kept and it is exhausted."""
-        if self.m.capped or self.m.progress[0] < self.m.capacity:
+        """Double the capacity for past hypotheses if it is exhausted, up to their limit."""
+        if self.m.progress[0] < self.m.capacity or self.m.capacity == self.m.progress[3]:
             return False
-        self.widen("room", 2 * self.m.capacity)
+        self.widen("room", min(max(2 * self.m.capacity, FIRST_ROOM), self.m.progress[3]))
         return True
 
     def lineup(self):
@@ -199,9 +216,7 @@ cdef class VotedModel(OnlineModel):
         Returns indices of past hypotheses, whether the current one follows them, and all votes.
         """
         cdef VotedState *m = &self.m
-        cdef int64_t fewest = -1, displaced = m.progress[0]
-        if m.capped:
-            displaced = _slot(m.votes, m.born, m.progress, m.capacity, &fewest)
+        cdef int64_t fewest = -1, displaced = _slot(m.votes, m.born, m.progress, &fewest)
         past = np.argsort(self["born"][: self.kept])
         past = past[past != displaced]  # displaced by the current one
         present = displaced >= 0

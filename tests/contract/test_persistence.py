@@ -104,7 +104,12 @@ def test_edited_arrays_of_every_learner_are_rejected(tmp_path, learner):
 def test_edited_vote_counts_are_rejected(tmp_path):
     model = rc.VotedPRank.published().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
-    for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [-1] * 16)]:
+    for name, value in [
+        ("progress", [3, -9, 8, 9]),
+        ("progress", [99, 1, 8, 100]),
+        ("progress", [3, 1, 8, 2]),
+        ("born", [-1] * (len(model.votes_) - 1)),
+    ]:
         rc.save(model, path)
         rewrite(path, nothing, {name: np.array(value)})
         with pytest.raises(ValueError, match=r"the votes must be .*hypotheses"):

@@ -31,9 +31,6 @@ from rankcore.ordinal.scale import MARGIN, OF_UNITS, SCALE, scale_setting
 
 __all__ = ["VotedPRank"]
 
-# Initial capacity for past hypotheses, if all are kept.
-FIRST_ROOM = 16
-
 
 class VotedPRank(OnlineOrdinalClassifier):
     """Voted PRank: each past hypothesis has as many votes as examples it survived.
@@ -64,8 +61,8 @@ class VotedPRank(OnlineOrdinalClassifier):
     max_hypotheses : int, "auto" or None, default="auto"
         Keep only the hypotheses with most votes, the oldest of ties; ``partial_fit`` copies them
         once per call. "auto" keeps 5000, or as many as fit into 32 MB, and warns if they have less
-        than half of the votes. None keeps all, which takes n_features numbers per mistake, and up
-        to three times that while the array grows.
+        than half of the votes; columns that appear later do not change this number. None keeps all.
+        Each takes n_features numbers, and up to three times that while the array grows.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     standardize : "auto" or False, default="auto"
@@ -270,5 +267,5 @@ class VotedPRank(OnlineOrdinalClassifier):
         return 0  # the model may have to grow at any row
 
     def _new_model(self, n_features: int, n_ranks: int) -> VotedModel:
-        room = limited(self.max_hypotheses, n_features) or FIRST_ROOM
-        return VotedModel(n_features, n_ranks, self._settings(), room=room)
+        limit = limited(self.max_hypotheses, n_features)
+        return VotedModel.new(n_features, n_ranks, self._settings(), limit)
