@@ -20,7 +20,6 @@ N_QUERIES, N_DOCS = 30, 12
 N = N_QUERIES * N_DOCS
 WORDS = np.array(["awful", "poor", "fair", "good", "best"])  # neither ascending nor descending
 TREES = {"n_estimators": 4, "max_leaf_nodes": 8}
-TREES_OF_31 = {"n_estimators": 20, "max_leaf_nodes": 31}
 NEWTON = {"leaf_step": "newton", "l2_leaf": 0.01}
 ONE_BY_ONE = {"max_iter": 2, "shuffle": False}
 ENSEMBLE = {**ONE_BY_ONE, "n_estimators": 5, "random_state": 0}
@@ -56,6 +55,7 @@ WEIGHTS["queries"] = np.repeat(WEIGHTS["queries"], N_DOCS)
 # Learners of ratios of weights only, and those whose weights are counts of visits or draws.
 OF_RATIOS = ["stumps", "stumps of all pairs", "trees", "newton trees", "ndcg trees", "bipartite"]
 OF_RATIOS += ["svm", "pairwise"]
+TREES_OF_31 = ["trees", "newton trees", "ndcg trees", "bipartite", "vector", "cumulative"]
 OF_COUNTS = ["PRank", "OAPBPM", "OAPBagging", "OAPVoting"]
 
 
@@ -125,15 +125,20 @@ def test_weights_that_count_too_many_visits_are_rejected(which, client, queries)
         fits(which, *queries, 1e4 * WEIGHTS["rows"])
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("params", [TREES_OF_31, {**TREES_OF_31, **NEWTON}], ids=str)
-def test_trees_of_weights_far_apart_lose_as_much_as_in_memory(params, seed, client, queries):
-    X, y, qid = queries
-    weights = np.repeat(np.random.default_rng(seed).choice([1.0, 1e4], N_QUERIES), N_DOCS)
-    expected = rc.RankBoost(**params).fit(X, y, qid=qid, sample_weight=weights)
-    bX, by, bq, bw = (cut(one, (0, 120, 240, N)) for one in (X, y, qid, weights))
-    found = rd.RankBoost(**params).fit(bX, by, qid=bq, sample_weight=bw, n_shards=3)
-    np.testing.assert_allclose(found.history_["bound"], expected.history_["bound"], rtol=1e-6)
+@pytest.mark.parametrize("of", ["rows", "queries"])
+@pytest.mark.parametrize("seed", range(3))
+@walk(TREES_OF_31)
+def test_trees_of_weights_that_span_six_orders_are_those_of_memory(
+    which, seed, of, client, queries
+):
+    rng = np.random.default_rng(seed)
+    weights = 10.0 ** rng.uniform(-3, 3, N)
+    if of == "queries":
+        weights = np.repeat(10.0 ** rng.choice([-3, 3], N_QUERIES), N_DOCS)
+    size = {"n_estimators": 20}
+    if which not in ("vector", "cumulative"):
+        size["max_leaf_nodes"] = 31
+    check(*fits(which, *queries, weights, **size))
 
 
 @walk(LEARNERS)

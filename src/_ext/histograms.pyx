@@ -20,7 +20,7 @@ A `FeatureBlock` holds some of the features, for one thread:
 Splits are found from histograms, best while these are still in the cache. O(n_sums) per leaf.
 """
 
-from libc.math cimport fabs, floor, frexp, ldexp
+from libc.math cimport floor
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -63,33 +63,21 @@ def quantise(
     # ``hessians * scale`` in the lower, both rounded; 0 for other rows. If bounded, half the sum
     # and half the difference of both are rounded; otherwise, hessians are at least 1.
     uint64_t[::1] packed not None,
-    double scale=0.0,  # 0: the largest for which no sum overflows its half of a word
-    double power=0.0,  # 0: the largest such power of two; 1 if bounded
+    double scale,  # of `rankcore.boosting._grower.Units`: no sum overflows its half of a word
+    double power,
 ):
     """Round the gradients and hessians of some rows to integers, two in a word.
 
-    Returns the scale, 0 if no row has a hessian, and power. The sum of m rows has an error of at
-    most m units. O(n).
+    The sum of m rows has an error of at most m units. O(n).
     """
     cdef int64_t i, n = rows.shape[0]
-    cdef double gradient = 0.0, total = 0.0, hessian, up, down
-    cdef int exponent = 0
+    cdef double gradient, hessian, up, down
     cdef bint fits = gradients.shape[0] == hessians.shape[0] == packed.shape[0] and n < 2**30
     for i in range(n if fits else 0):
         fits = fits and 0 <= rows[i] < gradients.shape[0]
     if not fits:
         raise ValueError("the rows and their gradients are inconsistent")
     with nogil:
-        for i in range(n):
-            gradient += fabs(gradients[rows[i]])
-            total += hessians[rows[i]]
-        if scale == 0.0 and total > 0:
-            scale = ((2147483647.0 if bounded else 4294967295.0) - 2 * n) / total
-        if bounded or (power == 0.0 and gradient * scale == 0):
-            power = 1.0
-        elif power == 0.0:
-            frexp((2147483647.0 - n) / (gradient * scale), &exponent)
-            power = ldexp(1.0, exponent - 1)
         packed[:] = 0
         for i in range(n):
             gradient, hessian = gradients[rows[i]], hessians[rows[i]]
@@ -101,7 +89,6 @@ def quantise(
                 gradient = floor(gradient * power * scale + 0.5)
                 hessian = max(hessian * scale + 0.5, 1.0)
             packed[rows[i]] = <uint64_t> (<int64_t> gradient) << 32 | <uint64_t> hessian
-    return scale, power
 
 
 cdef void _count_dense(

@@ -12,7 +12,7 @@ the highest threshold, then default 1.
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import exp, inf
+from math import exp, floor, inf, log2
 
 import numpy as np
 
@@ -24,7 +24,7 @@ LEAST_GAIN = 1e-12
 def rounded(gradients, hessians, rows):
     """W and L of some rows, and the scale."""
     whole = sum(hessians[i] for i in rows)
-    scale = (2**31 - 1 - 2 * len(rows)) / whole if whole > 0 else 0.0
+    scale = 2.0 ** floor(log2((2**31 - 1 - 2 * len(rows)) / whole)) if whole > 0 else 0.0
     return (
         {i: int(0.5 * (hessians[i] + gradients[i]) * scale + 0.5) for i in rows},
         {i: int(0.5 * (hessians[i] - gradients[i]) * scale + 0.5) for i in rows},

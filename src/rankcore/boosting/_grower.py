@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import frexp, inf, ldexp
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -60,6 +60,24 @@ class Units(NamedTuple):
     scale: float
     power: float  # gradients are ``scale * power`` units
 
+    @classmethod
+    def of(
+        cls, hessian: float, magnitude: float, n_rows: int, *, bounded: bool, weight: float
+    ) -> Self:
+        """Return the finest units in which no sum over some rows overflows 32 bits.
+
+        They are powers of two of derivatives times ``weight``, by which these were divided: the
+        rounding of sums does not change them, and most trees have those of the tree before.
+        ``hessian`` and ``magnitude`` are the sums of hessians and of absolute gradients.
+        """
+        if not 0 < hessian < inf:
+            return cls(0.0, 1.0)
+        limit = 2.0 ** (31 if bounded else 32) - 1 - 2 * n_rows  # rows add up to 2 by rounding
+        scale, power = ldexp(weight, exponent(limit / hessian / weight)), 1.0
+        if not bounded and magnitude > 0:
+            power = ldexp(1.0, exponent((2.0**31 - 1 - n_rows) / (magnitude * scale)))
+        return cls(scale, power)
+
     def min_hessian(self, params: GrowthParams) -> float:
         """Return the minimum hessian of a leaf in these units."""
         return max(params.min_hessian * self.scale, 1.0)
@@ -67,6 +85,11 @@ class Units(NamedTuple):
     def l2(self, params: GrowthParams) -> float:
         """Return the penalty ``l2_leaf`` in these units."""
         return params.l2_leaf * self.scale
+
+
+def exponent(number: float) -> int:
+    """Return the exponent of the largest power of two that is not above a positive number."""
+    return frexp(number)[1] - 1
 
 
 class Split(NamedTuple):

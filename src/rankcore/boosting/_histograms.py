@@ -169,11 +169,12 @@ class MemoryHistograms:
         hessians: Floats,
         drawn: NDArray[np.bool_] | None = None,
         feature_draws: FeatureDraws | None = None,
+        weight: float = 1.0,
     ) -> Leaf:
         """Begin a tree, and return its root.
 
-        Gradients are minus the derivatives of the loss of each row. ``drawn`` is a mask of the rows
-        to learn from.
+        Gradients are minus the derivatives of the loss of each row, divided by ``weight`` as the
+        hessians. ``drawn`` is a mask of the rows to learn from.
         """
         n, params = self._all.size, self._params
         for features, held in (
@@ -184,10 +185,16 @@ class MemoryHistograms:
             features.spare.append(held)
         self._rows = self._all.copy() if drawn is None else np.flatnonzero(drawn).astype(np.int32)
         self._others = self._all[:0] if drawn is None else np.flatnonzero(~drawn).astype(np.int32)
-        scale, power = histograms.quantise(
-            gradients, hessians, self._rows, params.bounded, self._packed
+        units = units_of_rows(gradients, hessians, drawn, params.bounded, weight)
+        histograms.quantise(
+            gradients,
+            hessians,
+            self._rows,
+            params.bounded,
+            self._packed,
+            units.scale,
+            units.power,
         )
-        units = Units(scale, power)
         self._node_of = np.zeros(n, dtype=np.int32)
         self._node_of[self._others] = -1
         for features in self._features:
@@ -375,6 +382,21 @@ class MemoryHistograms:
             rows,
             self._spare,
         )
+
+
+def units_of_rows(
+    gradients: Floats,
+    hessians: Floats,
+    drawn: NDArray[np.bool_] | None,
+    bounded: bool,
+    weight: float,
+) -> Units:
+    """Return the units for sums over drawn rows of this process; None: all."""
+    if drawn is not None:
+        gradients, hessians = gradients[drawn], hessians[drawn]
+    magnitude = 0.0 if bounded else float(np.abs(gradients).sum())
+    n = hessians.size
+    return Units.of(float(hessians.sum()), magnitude, n, bounded=bounded, weight=weight)
 
 
 def arrange_rows(

@@ -34,6 +34,10 @@ class Objective(Protocol):
     def totals(self) -> Floats:
         """Return the sums that normalise gradients, and those of the loss."""
 
+    @staticmethod
+    def weight(totals: Floats) -> float:
+        """Return the weight that derivatives are divided by, given the totals of all parts."""
+
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
         """Return the negated gradient and the hessian of each row's loss.
 
@@ -105,6 +109,11 @@ class QueryPairs:
             self._gradients[:] = self._hessians[:] = 0.0
         return np.array([total, self._mass])
 
+    @staticmethod
+    def weight(totals: Floats) -> float:
+        """Implement `Objective.weight`."""
+        return float(totals[1])
+
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
         """Implement `Objective.derivatives`."""
         self._fraction = self._mass / totals[1] if totals[1] > 0 else 0.0
@@ -152,6 +161,11 @@ class LabelPairs:
     def totals(self) -> Floats:
         """Implement `Objective.totals`."""
         return self._by_label(np.ones(self._wins.size))
+
+    @staticmethod
+    def weight(totals: Floats) -> float:
+        """Implement `Objective.weight`."""
+        return float(totals[0] * totals[1])
 
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
         """Implement `Objective.derivatives`."""

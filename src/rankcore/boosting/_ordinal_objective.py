@@ -88,6 +88,11 @@ class RankedRows:
         losses = -np.log(np.maximum(self._likelihoods, np.finfo(np.float64).tiny))
         return np.array([losses.sum() if self._weights is None else self._weights @ losses])
 
+    @staticmethod
+    def weight(totals: Floats) -> float:
+        """Implement `Objective.weight`."""
+        return 1.0
+
     def derivatives(self, totals: Floats, draw: tuple[int, int]) -> tuple[Floats, Floats]:
         """Implement `Objective.derivatives`; vectors of scores along the round's direction."""
         if self._n_scores == 1:

@@ -83,11 +83,14 @@ class MemoryTrees:
     ) -> None:
         self.bins, self.growth, self.objective = bins, growth, objective
         self._draws, self._histograms = draws, MemoryHistograms(bins, growth, threads)
+        self._first_weight: float | None = None
 
     def begin_tree(self, values: Floats | None, number: int) -> Floats:
         if values is not None:
             self.objective.add(self._leaf_of, values)
         self._number, self._totals = number, self.objective.totals()
+        if self._first_weight is None:
+            self._first_weight = self.objective.weight(self._totals)
         return self._totals
 
     def grow(self) -> GrownTree:
@@ -95,7 +98,8 @@ class MemoryTrees:
         gradients, hessians = self.objective.derivatives(self._totals, (self._draws.seed, number))
         self._drawn = self._draws.rows(number, gradients.size, self.objective.query_of)
         features = self._draws.features(number)
-        root = self._histograms.begin_tree(gradients, hessians, self._drawn, features)
+        weight = relative_weight(self.objective.weight(self._totals), self._first_weight)
+        root = self._histograms.begin_tree(gradients, hessians, self._drawn, features, weight)
         return TreeGrower(self._histograms, self.growth).grow(root)
 
     def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
@@ -110,6 +114,11 @@ class MemoryTrees:
 
     def score_range(self) -> Floats:
         return np.array(self.objective.score_range())
+
+
+def relative_weight(weight: float, first: float | None) -> float:
+    """Return the weight of all pairs relative to that before the first tree."""
+    return weight / first if first else 1.0
 
 
 class TreeRounds(Rounds):

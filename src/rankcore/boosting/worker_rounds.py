@@ -8,8 +8,7 @@ rounds of a fit. An exchange is one call of all workers, each of which has a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import frexp, inf, ldexp
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +28,9 @@ from rankcore.boosting._grower import (
     Units,
 )
 from rankcore.boosting._histograms import LEAF, SPLIT
+from rankcore.boosting._objectives import LabelPairs, Objective, QueryPairs
 from rankcore.boosting._occurring_ranks import OccurringRanks
+from rankcore.boosting._ordinal_objective import RankedRows
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, ordinal_draws, ordinal_growth
 from rankcore.boosting._ordinal_training import HeldOutTables, OrdinalRoundLearner
 from rankcore.boosting._pair_weights import EDGE_MARGIN, MIN_TOTAL, check_weight
@@ -37,10 +38,23 @@ from rankcore.boosting._streamed_bins import BinEdges
 from rankcore.boosting._stump_rounds import Step, StumpRounds
 from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._training import RoundLearner, train_rounds
-from rankcore.boosting._tree_rounds import Draws, PairTrees, pair_growth, weight_of
+from rankcore.boosting._tree_rounds import (
+    Draws,
+    PairTrees,
+    pair_growth,
+    relative_weight,
+    weight_of,
+)
 from rankcore.boosting.params import grows_trees
 from rankcore.boosting.stump_model import StumpSum
-from rankcore.boosting.worker_rows import STUMP_BITS, Answer, Begun, Histogram, Order
+from rankcore.boosting.worker_rows import (
+    STUMP_BITS,
+    Answer,
+    Begun,
+    Histogram,
+    Order,
+    PackedSums,
+)
 
 __all__ = [
     "HeldOutTables",
@@ -58,11 +72,6 @@ __all__ = [
 # Maximum number of leaves whose children are summed in one exchange. The sums of all leaves of the
 # tree are a part of it if at most as many as the second are left: mostly, the tree ends with these.
 BATCH_SIZE, LAST_BATCH_SIZE = 8, 4
-# Packed sums of the first tree use their whole range, as in memory; those of the next have units by
-# the sums of the tree before, which change much along random directions of the scores. They may
-# grow by the first factor, and use a fraction of the range down to one by the second; else units
-# are found again, which costs two exchanges.
-HEADROOM, SHRINKAGE = 4.0, 64.0
 # Ratio of the totals of gradients of stumps and of those they are normalised by.
 LEAST_RATIO = 1e-3
 
@@ -79,8 +88,8 @@ class Workers(Protocol):
 class WorkerTrees:
     """Rows on workers, as `BinnedRows`: `TreeRows`, and their `HistogramSource`.
 
-    ``ratio`` is a function of two totals: that of the hessians normalised by the second and by the
-    first; None if gradients must be normalised by the latest totals, at the cost of an exchange.
+    ``objective`` is the class of those of the parts. ``alike``: units are mostly those of the tree
+    before.
     """
 
     def __init__(
@@ -88,53 +97,64 @@ class WorkerTrees:
         edges: BinEdges,
         growth: GrowthParams,
         draws: Draws,
-        ratio: Callable[[Floats, Floats], float] | None,
+        objective: type[Objective],
+        alike: bool = True,
     ) -> None:
-        self.bins, self.growth, self.draws, self._ratio = edges, growth, draws, ratio
+        self.bins, self.growth, self.draws = edges, growth, draws
+        self._objective, self._alike = objective, alike
         self.n_features = int(edges.n_bins.size)
         sizes = edges.n_bins.astype(np.int64) + 1
         self._bounds = np.concatenate([[0], np.cumsum(sizes)])
         self._scratch = np.empty(4 * int(sizes.max()), dtype=np.uint64)
         self._gains = np.empty(2 * int(sizes.max()))
         self.workers: Any = None
-        self._totals: Floats | None = None  # that gradients were last normalised by
-        self._units: Units | None = None
+        self._first_weight: float | None = None
+        self._totals: Floats | None = None  # that derivatives are normalised by
+        self._last_units: Units | None = None  # of the tree before, if none were divided
 
     def restart(self, workers: Workers) -> None:
         """Continue with new workers, which have the scores of the model."""
-        self.workers, self._totals, self._units = workers, None, None
+        self.workers, self._totals = workers, None
 
     def begin_tree(self, values: Floats | None, number: int) -> Floats:
         """Implement `TreeRows.begin_tree`.
 
-        One exchange: gradients are normalised by the totals of the tree before, and rounded in its
-        units, unless sums would leave their range.
+        Mostly one exchange: derivatives are normalised by totals of an earlier tree, except of
+        `LabelPairs`, and packed in the units of the tree before. If these are not the units of the
+        new sums, which only the workers' answers show, another exchange packs them again.
         """
-        if self._totals is None or self._ratio is None:
+        if self._totals is None or self._objective is LabelPairs:
             self._totals, values = self._begin(values, None, None, number).totals, None
-        begun = self._begin(values, self._totals, self._units, number)
-        if self._units is not None and not self._fits(begun):
-            self._totals, self._units = begun.totals, None
-            begun = self._begin(None, self._totals, None, number)
-        if not 0 < begun.hessian < inf:
-            self._root = Leaf(0, 0, 0, Units(1.0, 1.0))
-            return begun.totals
-        if self._units is None:
-            self._units = self._units_of(begun)
-            begun = self._begin(None, self._totals, self._units, number)
-        # Of the normalised sums to those by the latest totals, which are those of the next tree.
-        self._normaliser = 1.0 if self._ratio is None else self._ratio(begun.totals, self._totals)
-        scale, power = self._units
-        units = Units(scale * self._normaliser, power)
-        scale, power = self._units_of(begun)
-        self._units = Units(scale * self._normaliser / HEADROOM, power)
-        self._totals = begun.totals
-        root = Leaf(0, begun.n_rows, begun.packed, units, self.draws.features(number))
+        weight = self._weight(self._totals)
+        last = self._last_units
+        packed_in = last._replace(scale=last.scale * weight) if last and self._alike else None
+        begun = self._begin(values, self._totals, packed_in, number)
+        root = begun.root
+        units = Units.of(
+            begun.hessian,
+            begun.magnitude,
+            begun.n_rows,
+            bounded=self.growth.bounded,
+            weight=weight,
+        )
+        if root is None or units != packed_in:
+            root = self._added(self.workers.call("sum_root", units))
+        self._last_units = units._replace(scale=units.scale / weight) if units.scale else None
+        # Sums of derivatives, divided by this, are normalised by the latest totals.
+        self._normaliser = relative_weight(self._weight(begun.totals), weight)
+        units = units._replace(scale=units.scale * self._normaliser)
+        self._root = Leaf(0, begun.n_rows, root.total, units, self.draws.features(number))
         self._failed = set[int]()  # nodes whose split left a child too few rows
         self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
-        self._histograms = {0: self._filled(begun.histogram, begun.packed)}
-        self._root = root
+        self._histograms = {0: root.histogram}
         return begun.totals
+
+    def _weight(self, totals: Floats) -> float:
+        """Return the weight that derivatives are divided by, as `MemoryTrees` takes it."""
+        weight = self._objective.weight(totals)
+        if self._first_weight is None:
+            self._first_weight = weight
+        return relative_weight(weight, self._first_weight)
 
     def grow(self) -> GrownTree:
         if self._root.may_split(self.growth):
@@ -237,12 +257,11 @@ class WorkerTrees:
     ) -> tuple[Floats, Floats]:
         """Return the totals, and the gradients by bin, of `BinnedRows.begin_stump`."""
         parts = self.workers.call("begin_stump", stump, alpha, totals)
-        totals = np.sum([part.totals for part in parts], axis=0)
-        sums = added([part.histogram for part in parts])
-        if not sums.size:
-            return totals, np.empty(0)
-        sums = self._filled(sums, sum(part.packed for part in parts) & BITS_64)
-        return totals, np.ldexp(sums.view(np.int64).astype(np.float64), -STUMP_BITS)
+        found: Floats = np.sum([totals_of_worker for totals_of_worker, _ in parts], axis=0)
+        if totals is None:
+            return found, np.empty(0)
+        sums = self._added([packed for _, packed in parts]).histogram
+        return found, np.ldexp(sums.view(np.int64).astype(np.float64), -STUMP_BITS)
 
     def by_column(self, sums: Floats) -> Floats:
         """Return sums by bin as a table: a row per feature, the missing in the last column."""
@@ -259,35 +278,19 @@ class WorkerTrees:
     ) -> Begun:
         """Return the sums of `BinnedRows.begin` of all workers: one exchange."""
         parts = self.workers.call("begin", values, totals, units, number)
+        roots = [part.root for part in parts]
         return Begun(
             np.sum([part.totals for part in parts], axis=0),
             sum(part.hessian for part in parts),
             sum(part.magnitude for part in parts),
             sum(part.n_rows for part in parts),
-            sum(part.packed for part in parts) & BITS_64,
-            added([part.histogram for part in parts]),
+            None if units is None else self._added(roots),
         )
 
-    def _units_of(self, begun: Begun) -> Units:
-        """Return the units of `rankcore._ext.histograms.quantise` for sums over all rows."""
-        scale, power = (self._limit - 1 - 2 * begun.n_rows) / begun.hessian, 1.0
-        if not self.growth.bounded and begun.magnitude > 0:
-            room = (2.0**31 - 1 - begun.n_rows) / (begun.magnitude * scale)
-            power = ldexp(1.0, frexp(room)[1] - 1)
-        return Units(scale, power)
-
-    def _fits(self, begun: Begun) -> bool:
-        """Return whether packed sums are neither too large for their type nor too coarse."""
-        assert self._units is not None
-        scale, power = self._units
-        rounding, hessian = 2.0 * begun.n_rows, begun.hessian * scale
-        if not self._limit / SHRINKAGE <= hessian <= self._limit - rounding:
-            return False
-        return self.growth.bounded or begun.magnitude * scale * power <= 2.0**31 - rounding
-
-    @property
-    def _limit(self) -> float:
-        return 2.0**31 if self.growth.bounded else 2.0**32
+    def _added(self, parts: Sequence[PackedSums]) -> PackedSums:
+        """Return the sums of all workers, with the rows that have no entry in a sparse column."""
+        total = sum(part.total for part in parts) & BITS_64
+        return PackedSums(total, self._filled(added([part.histogram for part in parts]), total))
 
     def _filled(self, histogram: Histogram, packed: int) -> Histogram:
         """Add the rows without an entry to the bins of 0, given the sum of all rows."""
@@ -417,19 +420,15 @@ def pair_rounds(
     ``by_label``: rows are of two labels without queries. ``sizes`` are the numbers of rows, of
     pairs, and of rows of the upper and the lower label.
     """
-
-    def ratio(new: Floats, used: Floats) -> float:
-        return float(new[1] / used[1]) if used[1] > 0 else 1.0
-
     n_docs, n_pairs, n_won, n_lost = sizes
-    ratio_of_totals, draws = None if by_label else ratio, Draws(fitted, edges.n_bins.size)
-    model = fitted._state.model
+    model, draws = fitted._state.model, Draws(fitted, edges.n_bins.size)
+    objective = LabelPairs if by_label else QueryPairs
     if not grows_trees(fitted):
         step = Step.of(fitted, n_won * n_lost if by_label else n_pairs)
-        rows = WorkerTrees(edges, GrowthParams(2), draws, ratio_of_totals)
+        rows = WorkerTrees(edges, GrowthParams(2), draws, objective)
         return WorkerStumps(step, by_label, model, rows)
     growth = pair_growth(fitted, n_docs, split_constraints(fitted, None).signs)
-    return PairTrees(fitted, by_label, model, WorkerTrees(edges, growth, draws, ratio_of_totals))
+    return PairTrees(fitted, by_label, model, WorkerTrees(edges, growth, draws, objective))
 
 
 def occurring_ranks(fitted: Any, ranks: NDArray[np.int32]) -> OccurringRanks:
@@ -443,5 +442,6 @@ def rank_rounds(
     """Return the rounds of an `OrdinalBoost` that was begun; ``total`` is the weight of rows."""
     growth = ordinal_growth(fitted, n_docs, split_constraints(fitted, None).signs)
     draws = ordinal_draws(fitted, edges.n_bins.size, occurring.form)
-    rows = WorkerTrees(edges, growth, draws, lambda new, used: 1.0)
+    alike = occurring.n_scores == 1  # along random directions, sums of each tree differ
+    rows = WorkerTrees(edges, growth, draws, RankedRows, alike)
     return OrdinalRounds(fitted, occurring, total, fitted._state.model, rows)

@@ -75,12 +75,18 @@ class Begun(NamedTuple):
     """Sums over the rows of a worker at the beginning of a round."""
 
     totals: Floats
-    # Of the drawn rows: hessians and magnitudes of gradients, number, packed sum.
+    # Of the drawn rows: hessians, magnitudes of gradients, number.
     hessian: float = 0.0
     magnitude: float = 0.0
     n_rows: int = 0
-    packed: int = 0
-    histogram: Histogram = np.empty(0, np.uint64)  # of the root; empty if units are not known
+    root: PackedSums | None = None  # of these rows, if units are known
+
+
+class PackedSums(NamedTuple):
+    """Sums of packed gradients and hessians: of all rows of a node, and by bin."""
+
+    total: int
+    histogram: Histogram
 
 
 class BinnedRows:
@@ -145,7 +151,7 @@ class BinnedRows:
     ) -> Begun:
         """Add the values of the last tree's leaves to the scores, and begin a tree.
 
-        Without ``totals`` and ``units``, only return the totals. ``number`` is that of the tree.
+        Without ``totals``, only return the totals. ``number`` is that of the tree.
         """
         self._add(values)
         totals_of_parts = np.sum([objective.totals() for objective in self._objectives], axis=0)
@@ -155,24 +161,23 @@ class BinnedRows:
         self._drawn = self._draw(number)
         taken = slice(None) if self._drawn is None else self._drawn
         self._rows = self._all[taken].copy()
-        begun = Begun(
-            totals=totals_of_parts,
-            hessian=float(self._hessians[taken].sum()),
-            magnitude=float(np.abs(self._gradients[taken]).sum()),
-            n_rows=self._rows.size,
-        )
-        if units is None:
-            return begun
         self._others = self._all[:0] if self._drawn is None else self._all[~self._drawn]
+        self._nodes = {0: (slice(0, self._rows.size), slice(0, self._others.size))}
+        return Begun(
+            totals_of_parts,
+            float(self._hessians[taken].sum()),
+            float(np.abs(self._gradients[taken]).sum()),
+            self._rows.size,
+            None if units is None else self.sum_root(units),
+        )
+
+    def sum_root(self, units: Units) -> PackedSums:
+        """Pack the derivatives in some units, and sum those of the drawn rows."""
         scale, power = units
         histograms.quantise(
             self._gradients, self._hessians, self._rows, self._bounded, self._packed, scale, power
         )
-        n, m = self._rows.size, self._others.size
-        self._nodes = {0: (slice(0, n), slice(0, m))}
-        return begun._replace(
-            packed=int(self._packed.sum()), histogram=self._histogram(self._rows, self._packed)
-        )
+        return PackedSums(int(self._packed.sum()), self._histogram(self._rows, self._packed))
 
     def expand(
         self, orders: Sequence[Order], leaves: Sequence[int]
@@ -282,22 +287,25 @@ class BinnedRows:
 
     # ---------------------------------------------------------------- stumps
 
-    def begin_stump(self, stump: Stump | None, alpha: float, totals: Floats | None) -> Begun:
-        """Add a stump, if any, to the scores; return the gradients by bin for given totals."""
+    def begin_stump(
+        self, stump: Stump | None, alpha: float, totals: Floats | None
+    ) -> tuple[Floats, PackedSums | None]:
+        """Add a stump, if any, to the scores; return the totals.
+
+        With ``totals``, also return the gradients normalised by these.
+        """
         if stump is not None:
             self._mark(stump)
             for objective, at in zip(self._objectives, self._slices, strict=True):
                 objective.add(self._fires[at].astype(np.int32), np.array([0.0, alpha]))
         totals_of_parts = np.sum([objective.totals() for objective in self._objectives], axis=0)
         if totals is None:
-            return Begun(totals_of_parts)
+            return totals_of_parts, None
         self._differentiate(totals, 0)
         words = np.rint(np.ldexp(self._gradients, STUMP_BITS)).astype(np.int64)
         self._packed[:] = words.view(np.uint64)
-        packed = int(self._packed.sum())
-        return Begun(
-            totals_of_parts, packed=packed, histogram=self._histogram(self._all, self._packed)
-        )
+        histogram = self._histogram(self._all, self._packed)
+        return totals_of_parts, PackedSums(int(self._packed.sum()), histogram)
 
     def measure(self, stump: Stump) -> Floats:
         """Return the sums of ``measure`` of the objectives, of the rows where a stump fires."""
