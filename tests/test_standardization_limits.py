@@ -131,11 +131,14 @@ def test_a_stream_equals_that_of_columns_standardised_in_long_doubles(learner, c
 @each_learner
 @each_form
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("scale", [1e-200, 1e-310])
-def test_columns_whose_squares_vanish_are_constant_with_a_warning(learner, form, method, scale):
+@pytest.mark.parametrize("mean", [0.0, 100.0])
+@pytest.mark.parametrize("scale", [1e-152, 1e-158, 1e-200, 1e-310])
+def test_columns_whose_squares_vanish_are_constant_with_a_warning(
+    learner, form, method, scale, mean
+):
     X, y = table()
     constant = X.copy()
-    X[:, 1] *= scale
+    X[:, 1] = scale * (mean + X[:, 1])
     constant[:, 1] = 0
     if not hasattr(learner, method):
         pytest.skip("no streams")

@@ -528,7 +528,7 @@ def test_built_in_parameters_cannot_change(change):
 
 def test_overflow_suggests_scaling():
     model = KernelStructuredPerceptron(Multiclass(COSTS), kernel="linear")
-    with pytest.raises(ValueError, match="a kernel value overflowed: .*scale X"):
+    with pytest.raises(ValueError, match="a kernel value overflowed at the input.*scale X"):
         model.fit([[1e200]], [1])
     with pytest.raises(ValueError, match="a score overflowed at the input.*scale the features"):
         model.fit([[1e200], [1e200]], [1, 1])
@@ -536,6 +536,19 @@ def test_overflow_suggests_scaling():
         with pytest.raises(ValueError, match="the parameters overflowed.*scale the features"):
             model.set_params(update=update).fit([[1e200]], [1])
     assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("budget", [None, 3])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_overflow_names_the_input(budget, shuffle):
+    model = KernelStructuredPerceptron(
+        Multiclass(COSTS), kernel="linear", budget=budget, shuffle=shuffle, random_state=0
+    )
+    X, Y = np.ones((9, 1)) * [[1], [-1], [1], [2], [1], [-2], [3], [1], [1]], [1, 0, 2] * 3
+    X[[4, 6]] = 3e200  # of two labels: one of them at least is learned
+    for learn in (model.fit, model.partial_fit, model.fit(X[:3], Y[:3]).partial_fit):
+        with pytest.raises(ValueError, match=r"overflowed at the input array\(\[3\.e\+200\]\)"):
+            learn(X, Y)
 
 
 def test_files_hold_no_code(tmp_path):

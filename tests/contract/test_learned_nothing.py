@@ -181,6 +181,26 @@ def test_constant_features_on_a_cluster_warn(learner, client):
         getattr(rd, learner)().fit(parts[0], parts[1], **given)
 
 
+@pytest.mark.parametrize(
+    "learner", ["PRank", "CuSumRank", "OAPBPM", "PairwisePerceptron", "RankSVM"]
+)
+def test_features_whose_squares_vanish_on_a_cluster_warn(learner, client):
+    from dask import delayed
+
+    import rankcore.dask as rd
+
+    X, y, qid = (
+        np.random.default_rng(0).normal(size=(40, 3)),
+        np.arange(40) % 2,
+        np.arange(40) // 20,
+    )
+    X[:, 1] *= 1e-200
+    parts = [[delayed(one[:20]), delayed(one[20:])] for one in (X, y, qid)]
+    given = {} if learner in ("PRank", "CuSumRank", "OAPBPM") else {"qid": parts[2]}
+    with pytest.warns(UserWarning, match=f"{learner}: the values of column 1 are so small"):
+        getattr(rd, learner)().fit(parts[0], parts[1], **given)
+
+
 @pytest.mark.parametrize("learner", first_of_each(SAVED_RANKERS), ids=name_of)
 def test_a_fit_without_queries_warns(learner):
     X = np.random.default_rng(0).normal(size=(6, 2))

@@ -103,12 +103,13 @@ class Moments:
         return all(bool(np.isfinite(one).all()) for one in known)
 
     def vanishing(self) -> NDArray[np.intp]:
-        """Return the columns whose values are so small, but not all 0, that their squares vanish.
+        """Return the columns whose values vary so little that the squares vanish.
 
-        They count as constant.
+        They count as constant, but are not.
         """
-        sizes = np.maximum(np.abs(self.means()), np.sqrt(self.variances()))
-        return np.flatnonzero((self.columns[0] > 0) & (sizes < LEAST_VALUE))
+        means, deviations = np.abs(self.means()), np.sqrt(self.variances())
+        vary = (means < LEAST_VALUE) | (deviations > LEAST_DEVIATION * means)
+        return np.flatnonzero((self.columns[0] > 0) & (deviations < LEAST_VALUE) & vary)
 
     def add(
         self, rows: Rows, weights: Floats | None = None, start: int = 0, stop: int | None = None
@@ -162,7 +163,7 @@ class Moments:
         return float(self.totals[1]) or 1.0
 
     def constant(self) -> NDArray[np.bool_]:
-        """Return whether the values of each column are equal, apart from rounding errors."""
+        """Return whether each column counts as constant: it varies by rounding errors at most."""
         return _constant(self.means(), np.sqrt(self.variances()))
 
     def units(self, centered: bool = True) -> Units:
@@ -190,9 +191,11 @@ class Moments:
             alone |= deviation == 0
             noise = ~alone & _constant(means, deviation)
             deviation[noise] = np.abs(means[noise])
+            alone |= deviation < LEAST_VALUE
         else:
             center = np.zeros(n_features)
             deviation = np.hypot(np.sqrt(variances), means)
+            alone |= deviation < LEAST_VALUE
         return Units(center, np.where(alone, 1.0, deviation))
 
     def mean_square(self, units: Units) -> float:
@@ -202,4 +205,4 @@ class Moments:
 
 
 def _constant(means: Floats, deviations: Floats) -> NDArray[np.bool_]:
-    return deviations <= LEAST_DEVIATION * np.abs(means)
+    return (deviations < LEAST_VALUE) | (deviations <= LEAST_DEVIATION * np.abs(means))

@@ -71,8 +71,7 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, generator)
     if state.model.has_factors:
-        moments = rows.moments(rows.mean_weight)
-        scale_by(state.model, None if moments.sparse else moments)
+        scale_by(state.model, rows.moments(rows.mean_weight), None, type(model).__name__)
     if model.balance == "query" and rows.weighted:
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query

@@ -26,7 +26,7 @@ from rankcore.dask._estimators import Watching
 from rankcore.dask._shards import Shard, ShardedRows, check_supported
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
-from rankcore.ranking.standardizing import factors_of
+from rankcore.ranking.standardizing import factors_of_fit
 from rankcore.ranking.svm.losses import Evaluation, PairLosses, Terms
 from rankcore.ranking.svm.models import LinearModel
 from rankcore.ranking.svm.newton import NewtonLearner, newton_steps
@@ -49,8 +49,7 @@ def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     monitor = watching.of_queries(fitted, rows)
     factors = None
     if model.standardize == "auto":
-        moments = rows.moments(rows.mean_weight)
-        factors = None if moments.sparse else factors_of(moments)
+        factors = factors_of_fit(rows.moments(rows.mean_weight), None, type(model).__name__)
     balanced = model.balance == "query"
     rows.shards.transform(prepare, balanced=balanced, mean=rows.mean_weight)
     sizes = rows.shards.gather(QuerySums.sizes)

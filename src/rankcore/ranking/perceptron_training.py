@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.scales import warn_of_scales, warn_of_vanishing
+from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, Window
 from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
@@ -81,10 +81,7 @@ class PairwiseLearner(Learner):
                 )
         elif state.model.has_factors:
             moments = moments_of_fit(source, n_features, has_rows)
-            if moments is not None:
-                columns = moments.vanishing().tolist()
-                warn_of_vanishing(columns, source.names, type(model).__name__)
-            scale_by(state.model, moments)
+            scale_by(state.model, moments, source.names, type(model).__name__)
         if has_rows and not state.model.has_factors:
             columns = source.columns_off_scale(centred=True)
             warn_of_scales(columns, source.names, type(model).__name__)

@@ -20,9 +20,8 @@ from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
 from rankcore.ranking.pairs import Pairing, row_weights
 
-# Columns of smaller deviations count as constant, and larger ones are an error: squares of their
-# factors are not float64.
-SAFE = (LEAST_VALUE, 1 / LEAST_VALUE)
+# Columns of larger deviations are an error: squares of their factors are not float64.
+LARGEST_DEVIATION = 1 / LEAST_VALUE
 # Rows of a stream after which those that are left alone are left alone for good, so that the
 # moments of many columns need neither time nor memory.
 DECIDED_ROWS = 64
@@ -39,8 +38,8 @@ def factors_of(moments: Moments) -> Floats:
     """
     with np.errstate(invalid="ignore"):  # infinite moments
         deviation = moments.units().deviation
-        still = moments.constant() | (deviation < SAFE[0])
-    if not (deviation <= SAFE[1]).all():
+        still = moments.constant()
+    if not (deviation <= LARGEST_DEVIATION).all():
         raise squares_overflowed()
     return np.where(still, 0.0, 1 / np.where(still, 1.0, deviation))
 
@@ -69,7 +68,15 @@ def factors_of_window(window: Window, names: Sequence[str] | None, learner: str)
     Warns of columns, by their names, whose squares vanish.
     """
     moments = moments_of_window(window)
-    if moments is None:
+    return None if moments is None else factors_of_fit(moments, names, learner)
+
+
+def factors_of_fit(moments: Moments, names: Sequence[str] | None, learner: str) -> Floats | None:
+    """Return the factors from the moments of all rows; None for sparse rows.
+
+    Warns of columns, by their names, whose squares vanish.
+    """
+    if moments.sparse:
         return None
     warn_of_vanishing(moments.vanishing().tolist(), names, learner)
     return factors_of(moments)
@@ -110,11 +117,17 @@ def moments_of_fit(source: Source, n_features: int, in_memory: bool) -> Moments 
     return None if moments.sparse else moments
 
 
-def scale_by(model: PairModel, moments: Moments | None) -> None:
-    """Set the factors of a new model from the moments of rows, or leave rows as they are."""
-    if moments is None:
+def scale_by(
+    model: PairModel, moments: Moments | None, names: Sequence[str] | None, learner: str
+) -> None:
+    """Set the factors of a new model from the moments of rows, or leave rows as they are.
+
+    Warns of columns, by their names, whose squares vanish.
+    """
+    if moments is None or moments.sparse:
         model.leave_alone()
         return
+    warn_of_vanishing(moments.vanishing().tolist(), names, learner)
     model["column_moments"][...], model["column_totals"][...] = moments.columns, moments.totals
     model["scale"][...] = scale_of(moments)
 

@@ -362,7 +362,7 @@ class KernelStructuredPerceptron(StructuredLearner):
                 within = edges[place : place + 2] - edges[start]
                 parts = slice(int(within[0]), int(within[1]))
                 yield self._learn(state, examples, int(order[place]), bound, parts, among)
-            dual.check_diagonal(self, arrays, before)
+            self._check_diagonal(arrays, before, examples, first)
             start = stop
         arrays["book"][pools.FIRST] = first + examples.ends[-1]
 
@@ -391,6 +391,19 @@ class KernelStructuredPerceptron(StructuredLearner):
         if filled:
             bound.take(rows, row_order, block.start, block.stop, first, slot_of, values, among)
         return bound, among
+
+    def _check_diagonal(
+        self, arrays: pools.Arrays, before: int, examples: KernelExamples, first: int
+    ) -> None:
+        """Raise if the kernel of a new support vector with itself overflowed."""
+        joined = slice(0 if self.budget is not None else before, None)
+        over = ~np.isfinite(arrays["diagonal"][joined])
+        if over.any():
+            part = int(arrays["support"][joined][over].min()) - first
+            x = examples.inputs[int(np.searchsorted(examples.ends, part, side="right")) - 1]
+            raise ValueError(
+                f"a kernel value overflowed at the input {reprlib.repr(x)}: {self._overflow_hint}"
+            )
 
     def _learn(
         self,

@@ -181,13 +181,6 @@ def rows_in_units(arrays: Any, rows: Rows, which: slice | np.ndarray) -> Any:
     return Units.of_rows(arrays["units"]).standardize(rows, which.astype(np.int32))
 
 
-def check_diagonal(learner: Any, arrays: pools.Arrays, before: int) -> None:
-    """Raise if the kernel of a new support vector with itself overflowed."""
-    joined = slice(0 if learner.budget is not None else before, None)
-    if not np.isfinite(arrays["diagonal"][joined]).all():
-        raise ValueError(f"a kernel value overflowed: {learner._overflow_hint}")
-
-
 def given_values(
     learner: Any, state: Any, rows: Rows, which: np.ndarray, first: int
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
