@@ -122,6 +122,82 @@ def test_cross_validation_and_explanations_accept_tables(folder):
     assert table(100, 1)["brand"][2] in one
 
 
+@pytest.mark.parametrize("learner", ["prank", "ordinal-boost"])
+def test_cross_validation_keeps_the_rows_of_a_group_together(tmp_path, learner):
+    """A person's rows are equal, so a fold with some of them would know the others' labels."""
+    rng = np.random.default_rng(0)
+    persons = np.arange(60)
+    frame = pandas.DataFrame(rng.normal(size=(60, 4)).round(3), columns=list("abcd"))
+    frame = frame.assign(stars=rng.integers(1, 4, 60), person=persons)
+    frame.loc[np.repeat(persons, 5)].to_csv(tmp_path / "visits.csv", index=False)
+    given = ("--label", "stars", "--model", learner, "--epochs", 60, "--json")
+    kept = json.loads(succeed("cv", tmp_path / "visits.csv", *given, "--qid", "person"))
+    columns = ("--columns", "a,b,c,d")
+    apart = json.loads(succeed("cv", tmp_path / "visits.csv", *given, *columns))
+    losses = [found["summary"]["rank_loss"]["mean"] for found in (kept, apart)]
+    constant = np.abs(frame["stars"] - 2).mean()
+    assert losses[0] > 0.9 * constant  # nothing can be learned of a new person
+    if learner == "ordinal-boost":
+        assert losses[1] < 0.5 * constant
+
+
+def expected_measures(model, frame):
+    """Compute measures of words row by row."""
+    X = frame.drop(columns="stars").astype({"brand": "category"})
+    truth = [WORDS.index(word) for word in frame["stars"]]
+    predicted = [WORDS.index(word) for word in model.predict(X)]
+    table = model.predict_proba(X)[:, [model.classes_.tolist().index(word) for word in WORDS]]
+    pairs = list(zip(truth, predicted, strict=True))
+    rows = list(zip(truth, table.tolist(), strict=True))
+    return {
+        "rank_loss": np.mean([abs(a - b) for a, b in pairs]),
+        "accuracy": np.mean([a == b for a, b in pairs]),
+        "accuracy_within": np.mean([abs(a - b) <= 1 for a, b in pairs]),
+        "rps": np.mean([sum((sum(p[: j + 1]) - (a <= j)) ** 2 for j in range(3)) for a, p in rows]),
+        "brier_score": np.mean([sum((p[j] - (a == j)) ** 2 for j in range(4)) for a, p in rows]),
+        "log_loss": np.mean([-np.log(p[a]) for a, p in rows]),
+    }
+
+
+def test_measures_of_labels_and_probabilities_are_computed_by_name(folder, boost):
+    data = (folder / "test.csv", "--label", "stars")
+    expected = expected_measures(boost, table(100, 1))
+    chosen = [argument for name in expected for argument in ("-m", name)]
+    facts = json.loads(succeed("evaluate", folder / "boost", *data, *chosen, "--json"))
+    assert {name: facts[name] for name in expected} == pytest.approx(expected)
+    folds = json.loads(succeed("cv", folder / "train.csv", *BOOST, *TRAIN, *chosen, "--json"))
+    assert list(folds["summary"]) == list(expected)
+    by_default = json.loads(succeed("cv", folder / "train.csv", *BOOST, *TRAIN, "--json"))
+    for name, same in [("rps", "ranked_probability_score"), ("accuracy_within", "within_1_rank")]:
+        assert folds["summary"][name] == by_default["summary"][same]
+
+
+def test_models_are_compared_by_their_probabilities(folder, tmp_path):
+    few = ("--model", "ordinal-boost", "--epochs", 2, "--seed", 0)
+    succeed("train", folder / "train.csv", "-o", tmp_path / "few", *TRAIN, *few)
+    data = (folder / "test.csv", "--label", "stars")
+    compared = ("evaluate", folder / "boost", *data, "--compare", tmp_path / "few", "--json")
+    found = json.loads(succeed(*compared))
+    means = [model["ranked_probability_score"] for model in found["models"].values()]
+    contrasts = {contrast["measure"]: contrast for contrast in found["contrasts"]}
+    assert list(contrasts) == ["rank_loss", "ranked_probability_score"]
+    difference = contrasts["ranked_probability_score"]["difference"]
+    assert difference == pytest.approx(means[1] - means[0])
+    (brier,) = json.loads(succeed(*compared, "-m", "brier_score"))["contrasts"]
+    assert brier["measure"] == "brier_score"
+
+
+def test_measures_of_other_learners_are_rejected(folder):
+    given = (folder / "train.csv", "--label", "stars", "--classes", ",".join(WORDS))
+    numbers = ("--columns", "price,noise", "--model", "prank")
+    assert "requires probabilities" in fail("cv", *given, *numbers, "-m", "rps")
+    assert "not rankings of queries" not in fail("cv", *given, *numbers, "-m", "rsp")
+    assert "no column of queries" in fail("cv", *given, *numbers, "-m", "ndcg@10")
+    data = (folder / "test.csv", "--label", "stars")
+    both = fail("evaluate", folder / "boost", *data, "-m", "rps", "-m", "map")
+    assert "evaluate each on its own" in both
+
+
 def test_rankers_take_grades_in_words(tmp_path):
     frame = table(300, 0).assign(qid=np.repeat(np.arange(30), 10))
     frame.to_csv(tmp_path / "words.csv", index=False)

@@ -306,6 +306,26 @@ def test_early_stopping_keeps_the_best_round():
     same_trees(model, whole)
 
 
+def test_every_measure_of_probabilities_is_an_eval_metric():
+    X, y = data()
+    held_out = data(100, seed=1)
+    names = ["rps", "ranked_probability_score", "brier_score", "log_loss", "accuracy"]
+    model = small(n_estimators=5, eval_metric=names).fit(X, y, eval_set=held_out)
+    table = model.predict_proba(held_out[0])
+    place = np.searchsorted(model.classes_, held_out[1])
+    below = np.cumsum(table, axis=1) - (place[:, None] <= np.arange(table.shape[1]))
+    true = np.eye(table.shape[1])[place]
+    expected = {
+        "rps": (below**2).sum(axis=1).mean(),
+        "ranked_probability_score": (below**2).sum(axis=1).mean(),
+        "brier_score": ((table - true) ** 2).sum(axis=1).mean(),
+        "log_loss": -np.log((table * true).sum(axis=1)).mean(),
+        "accuracy": (model.predict(held_out[0]) == held_out[1]).mean(),
+    }
+    found = {name: model.history_[f"valid_{name}"][-1] for name in names}
+    assert found == pytest.approx(expected)
+
+
 def test_kappa_has_the_costs_of_the_rows_learned_from():
     X, y = data()
     held = {"eval_set": data(100, seed=1)}

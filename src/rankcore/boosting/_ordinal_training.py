@@ -16,7 +16,7 @@ from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
 from rankcore.boosting._ordinal_rounds import MemoryOrdinalRounds
 from rankcore.boosting._training import RoundLearner
-from rankcore.metrics.probabilities import log_loss, ranked_probability_score, with_unknown
+from rankcore.metrics.probabilities import PROBABILITIES, with_unknown
 from rankcore.ordinal.curves import expected_costs
 from rankcore.ordinal.decisions import cheapest
 from rankcore.ordinal.validation import HeldOutLabels, check_eval_metric
@@ -24,8 +24,8 @@ from rankcore.progress import Progress, report
 
 # Logged statistics of each round.
 STATISTICS = ("log_loss",)
-# Measures of probabilities; all are losses.
-OF_TABLES = {"ranked_probability_score": ranked_probability_score, "log_loss": log_loss}
+# Measures of probabilities, by all of their names; all are losses.
+OF_TABLES = {**PROBABILITIES, "rps": PROBABILITIES["ranked_probability_score"]}
 
 
 def check_measures(value: Any, name: str) -> None:

@@ -132,9 +132,9 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the rounds up to the best one.
     eval_metric : str, callable or list of them, default="ranked_probability_score"
-        Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss", those
-        of `PRank`, or functions of true and predicted labels (higher is better). The first of a
-        list is used for early stopping.
+        Measures on the ``eval_set`` after each round: "ranked_probability_score" (or "rps"),
+        "brier_score", "log_loss", those of `PRank`, or functions of true and predicted labels
+        (higher is better). The first of a list is used for early stopping.
     warm_start : bool, default=False
         Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total.
     n_jobs : int, optional

@@ -151,11 +151,11 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import LinearRegression
 
-    from rankcore.cli.measuring import label_measures
+    from rankcore.cli.measuring import rank_measures
     from rankcore.metrics import rank_loss
 
     def measure_ranks(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-        return label_measures(ranks, to_ranks(predicted))
+        return rank_measures(ranks, to_ranks(predicted))
 
     def measure_order(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
         return {"pairs_right": pairs_right(ranks, scores)}

@@ -19,15 +19,19 @@ _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
 # Positions are 64-bit integers.
 LARGEST_CUT = 2**63 - 1
-# Losses of predicted ranks and probabilities, which have no queries.
-_RANK_LOSSES = {
-    "rank_loss",
-    "macro_rank_loss",
-    "max_rank_loss",
-    "ranked_probability_score",
-    "brier_score",
-    "log_loss",
+# Measures of predicted ranks and probabilities, which have no queries, and whether each is a loss.
+_OF_LABELS = {
+    "rank_loss": True,
+    "macro_rank_loss": True,
+    "max_rank_loss": True,
+    "quadratic_weighted_kappa": False,
+    "accuracy": False,
+    "accuracy_within": False,
+    "ranked_probability_score": True,
+    "brier_score": True,
+    "log_loss": True,
 }
+_SHORT = {"rps": "ranked_probability_score"}
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", ranx's relevance level "-l2",
 # XGBoost's "-".
 _FORM = re.compile(
@@ -39,6 +43,12 @@ _FORM = re.compile(
 )
 
 
+def label_measure(name: str) -> str | None:
+    """Return the full name of a measure of predicted ranks or probabilities; None for others."""
+    full = _SHORT.get(name, name)
+    return full if full in _OF_LABELS else None
+
+
 def parse(name: str) -> list[tuple[str, Measure]]:
     """Parse a name. Several cut-offs, or a set of trec_eval, give several measures.
 
@@ -48,6 +58,11 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     """
     if not isinstance(name, str):
         raise TypeError(f"a measure must be given by name; got {name!r}")
+    if label_measure(name) is not None:
+        raise ValueError(
+            f"{name!r} measures predicted ranks or their probabilities, not rankings of queries: "
+            "choose a ranking measure here, such as ndcg@10 or map"
+        )
     if name.strip() in trec_names.SETS:
         members = trec_names.SETS[name.strip()]
         return [
@@ -140,8 +155,9 @@ def _with_number(measure: Measure, name: str, number: Number, value: Any) -> Mea
 
 def greater_is_better(name: str) -> bool:
     """Return whether higher values of a measure are better; True for unknown names."""
-    if name in _RANK_LOSSES:
-        return False
+    of_labels = label_measure(name)
+    if of_labels is not None:
+        return not _OF_LABELS[of_labels]
     try:
         return not MEASURES[parse(name)[0][1].kind].loss
     except ValueError:

@@ -106,6 +106,17 @@ def accuracy_within(
     return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
+def accuracy(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Compute the fraction of correct predictions: `accuracy_within` a distance of 0."""
+    return accuracy_within(y_true, y_pred, 0, labels=labels, sample_weight=sample_weight)
+
+
 def macro_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -332,6 +343,7 @@ ORDINAL: dict[str, tuple[Callable[..., float], bool]] = {
     "macro_rank_loss": (macro_rank_loss, False),
     "max_rank_loss": (max_rank_loss, False),
     "quadratic_weighted_kappa": (quadratic_weighted_kappa, True),
+    "accuracy": (accuracy, True),
     "accuracy_within": (accuracy_within, True),
 }
 

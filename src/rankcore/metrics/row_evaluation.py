@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import Floats
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
+from rankcore.metrics.names import label_measure
 from rankcore.metrics.ordinal import rank_distances
 from rankcore.metrics.probabilities import (
     brier_scores,
@@ -81,8 +82,6 @@ ROW_MEASURES: dict[str, Callable[[Predictions], Floats]] = {
     "brier_score": lambda predictions: predictions.scores(brier_scores, "brier_score"),
     "log_loss": lambda predictions: predictions.scores(log_losses, "log_loss"),
 }
-# Short names.
-SHORT = {"rps": "ranked_probability_score"}
 
 
 def default_measures(predictions: Iterable[Any]) -> list[str]:
@@ -113,7 +112,7 @@ def evaluate_rows(y_true: Any, predicted: Any, names: Iterable[str], labels: Any
 
 def row_measures(metrics: Iterable[str]) -> list[str]:
     """Return the full names of measures that have a value in each row."""
-    names = [SHORT.get(name, name) for name in metrics]
+    names = [label_measure(name) or name for name in metrics]
     if not names:
         raise ValueError("metrics is empty; name at least one, such as 'rank_loss'")
     for name in names:

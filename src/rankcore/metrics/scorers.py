@@ -11,7 +11,7 @@ import numpy as np
 from rankcore._core.labels import ranks_beside, words_of
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
-from rankcore.metrics.names import greater_is_better, parse
+from rankcore.metrics.names import greater_is_better, label_measure, parse
 from rankcore.metrics.ordinal import ORDINAL
 from rankcore.metrics.probabilities import PROBABILITIES, with_unknown
 
@@ -165,7 +165,8 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     metric : str
         A ranking measure, by any name that `evaluate` accepts (with one cut-off), or an ordinal
         one: ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
-        ``"quadratic_weighted_kappa"``, ``"accuracy_within"``; or one of probabilities:
+        ``"quadratic_weighted_kappa"``, ``"accuracy"``, ``"accuracy_within"``; or one of
+        probabilities:
         ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"``, ``"log_loss"``. For these,
         string labels are ordered by the estimator.
     convention : str or Convention, optional
@@ -206,13 +207,13 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     if not isinstance(metric, str):
         raise TypeError(f"metric must be the name of a measure; got {metric!r}")
     name = metric.removeprefix("neg_")
-    name = "ranked_probability_score" if name == "rps" else name
-    if name in ORDINAL or name in PROBABILITIES:
+    of_labels = label_measure(name)
+    if of_labels is not None:
         if convention is not None:
             raise ValueError(f"convention applies to ranking measures only; got {name}")
-        if name in ORDINAL and ORDINAL[name][1] and name != metric:
+        if name != metric and greater_is_better(name):
             raise ValueError(f"{name} is not a loss; use {name!r}")
-        return OrdinalScorer(name)
+        return OrdinalScorer(of_labels)
     if not greater_is_better(name):
         metric = name
     if len(parse(metric)) > 1:

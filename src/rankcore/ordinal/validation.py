@@ -6,25 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.labels import as_labels, ranks_beside
 from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import ORDINAL
 
-# Function of true and predicted ranks, and whether higher is better.
-MEASURES: dict[str, tuple[Callable[..., float], bool]] = {
-    **ORDINAL,
-    "accuracy": (accuracy_score, True),
-}
 # For real predictions (the mean of votes) only these are meaningful.
 OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 
 def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) -> None:
     """Raise unless measures are functions or known names; ``of_tables`` are additional names."""
-    accepted = [*MEASURES, *of_tables]
+    accepted = [*ORDINAL, *of_tables]
     if not as_metrics(value):
         raise ValueError(f"{name} must name at least one measure; got none")
     for metric in as_metrics(value):
@@ -48,7 +42,7 @@ class HeldOutLabels:
         self._labels = as_labels(y, rows.n_rows)[0]
         self._ranks, self._of_classes = ranks_beside(self._labels, classes)
         self.directions = [
-            callable(metric) or MEASURES.get(metric, (None, False))[1] for metric in metrics
+            callable(metric) or ORDINAL.get(metric, (None, False))[1] for metric in metrics
         ]
 
     def measure(self, predicted: Any) -> list[float]:
@@ -67,7 +61,7 @@ class HeldOutLabels:
             return float(metric(self._labels, labels))
         on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
         taken = on_scale if metric in OF_REALS else np.rint(on_scale)
-        return float(MEASURES[metric][0](self._ranks, taken))
+        return float(ORDINAL[metric][0](self._ranks, taken))
 
 
 def held_out_labels(

@@ -31,7 +31,8 @@ def cv(
         typer.Option(
             "--metric",
             "-m",
-            help="Ranking measure on the held-out queries: ndcg@10, map ... (repeatable).",
+            help="Measure on the held-out rows: rank_loss, rps, accuracy ...; of queries "
+            "ndcg@10, map ... (repeatable).",
         ),
     ] = None,
     scale: ScaleOption = Scale.NONE,
@@ -42,22 +43,19 @@ def cv(
     """Cross-validate: fit on all folds but one and measure on that one, in turn."""
     import numpy as np
 
-    from rankcore.cli.measuring import measure, split
+    from rankcore.cli.measuring import measure, separated, split
     from rankcore.cli.rows import read_many
-    from rankcore.metrics.names import parse
     from rankcore.metrics.tables import fold_table
 
-    for name in metric or []:
-        parse(name)
+    ranking, _ = separated(metric)
     choice.check(own=True)
     with progress_bar(quiet) as bar:
         rows = read_many(data, layout, bar).weighted(weights)
         learner = choice.learner(rows, own=True)
         rows.check_values(learner.estimator, learner.scale_invariant)
-        by_query = learner.ranks_queries or bool(metric)
-        if by_query:
+        if learner.ranks_queries or ranking:
             rows.check_queries(data[0])
-        parts = split(rows, by_query, folds, choice.seed)
+        parts = split(rows, folds, choice.seed)
 
         @warns_once
         def measure_folds() -> list[dict[str, float]]:
@@ -78,7 +76,7 @@ def cv(
         }
         print_facts({"model": learner.name, "folds": measured_folds, "summary": summary}, as_json)
         return
-    unit = "queries" if by_query else "rows"
+    unit = "queries" if rows.in_queries else "rows"
     caption = f"{learner.name}: on the {unit} of each fold, fitted to the other folds"
     table = fold_table(names, values, caption)
     print_table(table, table.rich())

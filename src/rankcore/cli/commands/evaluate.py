@@ -21,7 +21,11 @@ from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import label_text, print_facts, print_table
 
 if TYPE_CHECKING:
-    import numpy as np
+    from rankcore.cli.rows import Rows
+
+
+# Measures of predicted ranks that have a value in each row.
+OF_ROWS = ("rank_loss", "accuracy", "accuracy_within")
 
 
 def evaluate(
@@ -45,8 +49,8 @@ def evaluate(
         typer.Option(
             "--metric",
             "-m",
-            help="Ranking measure: ndcg@10, map, P.5,10 ..., or a set of them: official, all_trec "
-            "(repeatable).",
+            help="Measure: of rankings ndcg@10, map, P.5,10 ..., or a set of them: official, "
+            "all_trec; of predicted labels rank_loss, rps, accuracy ... (repeatable).",
         ),
     ] = None,
     convention: Annotated[
@@ -113,14 +117,22 @@ def evaluate(
             f"{model} is not a TREC run (query Q0 document rank score tag); "
             "--complete and --depth require one"
         )
-    from rankcore.cli.measuring import ranking_measures
+    from rankcore.cli.measuring import ranking_measures, separated
     from rankcore.cli.models import load_with_rows
 
     paths = [model, *(compare or [])]
     models, rows = load_with_rows(paths, data, layout, quiet)
     both = [(loaded.learned, loaded.scaled(rows.X)) for loaded in models]
     names = runs.distinct(paths) if compare else [str(model)]
-    if metric or all(loaded.ranks_queries for loaded in models):
+    ranking, of_labels = separated(metric)
+    rankers = [name for name, loaded in zip(names, models, strict=True) if loaded.ranks_queries]
+    if of_labels and (ranking or rankers):
+        other = f"{ranking[0]} is a measure" if ranking else f"{rankers[0]} is a model"
+        raise ValueError(
+            f"{of_labels[0]} measures predicted labels, and {other} of rankings of queries: "
+            "evaluate each on its own"
+        )
+    if ranking or len(rankers) == len(models):
         rows.check_queries(data)
         meaning, words = resolve(convention, rel=rel), listed_labels(classes)
         evaluations = {
@@ -134,7 +146,11 @@ def evaluate(
             "with -m"
         )
     else:
-        _print_ordinal(dict(zip(names, both, strict=True)), rows.y, data, as_json)
+        measured = {
+            name: (learned, replace(rows, X=X))
+            for name, (learned, X) in zip(names, both, strict=True)
+        }
+        _print_ordinal(measured, of_labels, data, as_json)
 
 
 def _print_rankings(
@@ -182,49 +198,72 @@ def _print_runs(report: Any, per_query: bool, as_json: bool) -> None:
 
 
 def _print_ordinal(
-    models: dict[str, tuple[Any, Any]], y: np.ndarray, data: str, as_json: bool
+    models: dict[str, tuple[Any, Rows]], metrics: list[str], data: str, as_json: bool
 ) -> None:
-    """Print measures of the predictions and of the best constant prediction."""
+    """Print measures of predicted labels, by default also of the best constant prediction."""
     import numpy as np
 
     from rankcore._core.labels import encode
     from rankcore.cli.measuring import label_measures
     from rankcore.cli.rows import title
-    from rankcore.metrics import compare, rank_loss, ranked_probability_score
+    from rankcore.metrics import rank_loss
 
-    facts, predictions = {}, {}
-    for name, (learned, X) in models.items():
+    facts = {}
+    for name, (learned, rows) in models.items():
         classes = learned.ranks_
-        unknown = sorted(set(y.tolist()) - set(classes.tolist()))
+        unknown = sorted(set(rows.y.tolist()) - set(classes.tolist()))
         if unknown:
             raise ValueError(
                 f"{title(data)} has the label {label_text(unknown[0])}, which is not among the "
                 f"classes of {name}: {', '.join(map(label_text, classes.tolist()))}"
             )
-        ranks = encode(y, classes)
-        predicted = encode(learned.predict(X), classes)
-        # The median rank of the data minimises the rank loss among constant predictions.
-        constant = np.full(ranks.shape, np.median(ranks))
-        predictions[name] = predicted
-        facts[name] = {
-            "examples": ranks.size,
-            **label_measures(ranks, predicted),
-            "rank_loss_of_best_constant": rank_loss(ranks, constant),
-        }
-        if hasattr(learned, "predict_proba"):
-            facts[name]["ranked_probability_score"] = ranked_probability_score(
-                y, learned.predict_proba(X), labels=classes
-            )
+        ranks = encode(rows.y, classes)
+        facts[name] = {"examples": ranks.size, **label_measures(learned, rows, metrics)}
+        if not metrics:
+            # The median rank of the data minimises the rank loss among constant predictions.
+            constant = np.full(ranks.shape, np.median(ranks))
+            facts[name]["rank_loss_of_best_constant"] = rank_loss(ranks, constant)
     first = next(iter(facts))
     if len(facts) == 1:
         print_facts(facts[first], as_json)
         return
-    comparison = compare(predictions, ranks, metrics="rank_loss", baseline=first)
+    comparisons = _compared(models, metrics, first)
     if as_json:
-        contrasts = [asdict(contrast) for contrast in comparison]
+        contrasts = [asdict(contrast) for comparison in comparisons for contrast in comparison]
         print_facts({"models": facts, "contrasts": contrasts}, as_json)
         return
     for name, fact in facts.items():
         print(f"model {name}")
         print_facts(fact, as_json)
-    print_table(comparison, comparison)
+    for comparison in comparisons:
+        print_table(comparison, comparison)
+
+
+def _compared(models: dict[str, tuple[Any, Rows]], metrics: list[str], first: str) -> list[Any]:
+    """Compare models with the first: their predicted ranks, and their probabilities of ranks."""
+    from rankcore._core.labels import encode
+    from rankcore.metrics import compare
+    from rankcore.metrics.names import label_measure
+    from rankcore.metrics.probabilities import PROBABILITIES
+
+    learned, rows = models[first]
+    classes = learned.ranks_
+    have_tables = all(hasattr(model, "predict_proba") for model, _ in models.values())
+    names = [label_measure(name) or name for name in metrics]
+    if not names:
+        names = ["rank_loss", "ranked_probability_score"] if have_tables else ["rank_loss"]
+    of_tables = [name for name in names if name in PROBABILITIES]
+    of_ranks = [name for name in names if name in OF_ROWS]
+    comparisons = []
+    if of_ranks:
+        ranks = {
+            name: encode(model.predict(part.X), classes) for name, (model, part) in models.items()
+        }
+        truth = encode(rows.y, classes)
+        comparisons.append(compare(ranks, truth, metrics=of_ranks, baseline=first))
+    if of_tables:
+        tables = {name: model.predict_proba(part.X) for name, (model, part) in models.items()}
+        comparisons.append(
+            compare(tables, rows.y, metrics=of_tables, labels=classes, baseline=first)
+        )
+    return comparisons

@@ -163,9 +163,9 @@ def tune(
 
 def _one(metric: str | None) -> str | None:
     """Return the name of the selected measure in results."""
-    from rankcore.metrics.names import parse
+    from rankcore.metrics.names import label_measure, parse
 
-    if metric is None or metric == "rank_loss":
+    if metric is None or label_measure(metric) is not None:
         return metric
     titles = [title for title, _ in parse(metric)]
     if len(titles) > 1:
@@ -175,16 +175,19 @@ def _one(metric: str | None) -> str | None:
 
 def _of_queries(learners: Sequence[Learner], metric: str | None) -> bool:
     """Return whether trials are measured by query; raise ValueError for unsuitable learners."""
+    from rankcore.metrics.names import label_measure
+
     ranks = learners[0].ranks_queries
+    of_labels = metric is None or label_measure(metric) is not None
     if any(learner.ranks_queries != ranks for learner in learners):
         raise ValueError(
             "--model must name learners of ordered labels or of queries; got both kinds"
         )
-    if ranks and metric == "rank_loss":
+    if ranks and metric is not None and of_labels:
         raise ValueError(
-            "rank_loss measures ordered labels, not orders of documents: choose a ranking measure"
+            f"{metric} measures ordered labels, not orders of documents: choose a ranking measure"
         )
-    return ranks or metric not in (None, "rank_loss")
+    return ranks or not of_labels
 
 
 def _journal(path: Path) -> BaseStorage:
@@ -281,16 +284,15 @@ class _Task:
         from rankcore.cli.measuring import measure, measured, split
 
         learner, drawn = self.drawn(trial)
-        metrics = None if self.metric == "rank_loss" else [self.metric]
         if self.held_out is not None:
             _, estimator, (held_out,) = self.on_all(learner, drawn, self.held_out)
-            return measured(estimator, learner, held_out, metrics)[self.metric]
+            return measured(estimator, learner, held_out, [self.metric])[self.metric]
         values: list[float] = []
-        for part in split(self.rows, self.rows.in_queries, self.folds, self.choice.seed):
+        for part in split(self.rows, self.folds, self.choice.seed):
             if trial.should_prune():
                 raise TrialPruned
             estimator = self.choice.make(learner, **drawn)
-            measures = measure(estimator, learner, self.scale, self.rows, part, metrics)
+            measures = measure(estimator, learner, self.scale, self.rows, part, [self.metric])
             values.append(measures[self.metric])
             trial.report(float(np.mean(values)), len(values))
         return float(np.mean(values))
