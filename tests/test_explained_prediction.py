@@ -313,7 +313,13 @@ def test_reported_rank_changes_are_those_of_predict(ordinal, place):
         for j in (0, 1):
             grid = further(ordinal.codes[:, j])
             if np.isnan(row[j]):
-                assert np.isnan(moved[j])
+                known = np.unique(ordinal.codes[:, j][~np.isnan(ordinal.codes[:, j])])
+                moving = known[sign * (predicted(j, known) - now) > 0]
+                if moving.size:
+                    far = np.abs(moving - np.median(known))
+                    assert abs(moved[j] - np.median(known)) == far.min()
+                else:
+                    assert moved[j] != moved[j]
             elif np.isnan(moved[j]):
                 assert (sign * (predicted(j, grid) - now) <= 0).all()
             else:
@@ -333,6 +339,33 @@ def test_reported_rank_changes_are_those_of_predict(ordinal, place):
                 assert moved[j] == expected[0]
             else:  # a OneHotEncoder sorts its categories
                 assert moved[j] == min(expected)
+
+
+@pytest.mark.parametrize("name", ["trees", "scaled", "linear"])
+def test_integers_and_booleans_move_to_values_of_the_background(name):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"visits": rng.poisson(6, 400), "insured": rng.random(400) < 0.4})
+    y = np.digitize(rows["visits"] + 4 * rows["insured"] + rng.normal(size=400), [5, 8, 11])
+    learner = rc.OrdinalBoost(30) if name == "trees" else rc.PRank(random_state=0)
+    model = make_pipeline(StandardScaler(), learner) if name == "scaled" else learner
+    model.fit(rows, y)
+    n_moved = 0
+    for i in range(0, 400, 20):
+        row = rows.iloc[[i]]
+        why = rc.explain.rank(model, row, background=rows)
+        for column, moves in zip(rows, zip(why.up, why.down, strict=True), strict=True):
+            others = np.unique(rows[column])
+            changed = pd.concat([row.assign(**{column: value}) for value in others])
+            change = model.predict(changed) - model.predict(row)[0]
+            for moved, sign in zip(moves, (1, -1), strict=True):
+                moving = others[sign * change > 0].astype(float)
+                if moving.size:
+                    n_moved += 1
+                    distances = np.abs(moving - float(row[column].iloc[0]))
+                    assert moved == moving[distances.argmin()]
+                else:
+                    assert moved != moved
+    assert n_moved > 20
 
 
 def test_rank_without_background_is_not_limited():

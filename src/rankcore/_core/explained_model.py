@@ -174,6 +174,14 @@ class ExplainedModel:
         """Return the column of the input that a feature comes from: numbers, or a list."""
         return self._columns(X)(feature)
 
+    def is_whole(self, X: Any, feature: Feature) -> bool:
+        """Return whether the column of a feature has integers or booleans, by its dtype."""
+        frame = frame_of(X)
+        if frame is None or feature.is_categorical or feature.word is not None:
+            return False
+        dtype = str(frame.dtypes[self._place(frame, feature.source)]).lower()
+        return dtype.startswith(("int", "uint", "bool"))
+
     def _columns(self, X: Any) -> Callable[[Feature], Any]:
         """Return a function from a feature to its column of the input: numbers, or a list."""
         frame = frame_of(X)

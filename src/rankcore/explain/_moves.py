@@ -63,11 +63,14 @@ def nearest_moves(
     """
     features, changed = explained.features, scores.changed
     numbers = _moved_columns(explained, changed, x, row, background)
-    if all(feature.exact for feature in features):
+    exact = [
+        feature.exact and not _is_tried(explained, feature, x, background) for feature in features
+    ]
+    if all(exact):
         return numbers[:, [feature.columns[0] for feature in features]]
     moves = np.full((2, len(features)), None, dtype=object)
     for j, feature in enumerate(features):
-        if feature.exact:
+        if exact[j]:
             moves[:, j] = numbers[:, feature.columns[0]]
         elif feature.word is None:
             candidates = _candidates(explained, feature, x, background, changed)
@@ -82,6 +85,18 @@ def nearest_moves(
     for numbers_of_words in texts.values():
         _set_words(moves, explained, x, numbers_of_words, changed.now)
     return moves
+
+
+def _is_tried(explained: ExplainedModel, feature: Feature, x: Any, background: Any) -> bool:
+    """Return whether values of the background are tried in place of a number.
+
+    A whole number must stay one, and a missing one has no distance to a threshold.
+    """
+    if background is None:
+        return False
+    if explained.is_whole(background, feature):
+        return True
+    return bool(np.isnan(explained.column(x, feature)[0]))
 
 
 def _ranks_with(
