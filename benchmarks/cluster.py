@@ -142,9 +142,9 @@ def boosting(client, n_workers, n_rows, n_trees):
 
 def measured(model, X, y, queries):
     """Return a fitted model, seconds of the fit, and number and seconds of its exchanges."""
-    from rankcore.dask._actors import Actors
+    from rankcore.dask._boosting import ActorRounds
 
-    call, spent = Actors.call, []
+    call, spent = ActorRounds.call, []
 
     def timed(actors, *args):
         start = time.perf_counter()
@@ -152,13 +152,13 @@ def measured(model, X, y, queries):
         spent.append(time.perf_counter() - start)
         return found
 
-    Actors.call = timed
+    ActorRounds.call = timed
     try:
         start = time.perf_counter()
         model.fit(X, y, n_shards=N_BLOCKS, **queries)
         seconds = time.perf_counter() - start
     finally:
-        Actors.call = call
+        ActorRounds.call = call
     return model, seconds, len(spent), sum(spent)
 
 

@@ -26,7 +26,7 @@ from dask import delayed
 
 import rankcore.dask as rd
 from rankcore.dask import _online
-from rankcore.dask._shards import join_labels
+from rankcore.dask._blocks import join_labels
 
 LEARNERS = [name for name in rd.__all__ if inspect.isclass(getattr(rd, name))]
 ORDINAL = [name for name in LEARNERS if issubclass(getattr(rd, name), rd.OnlineClassifier)]
@@ -72,14 +72,11 @@ def test_labels_and_ids_of_blocks_are_not_converted():
     assert join_labels([np.array([b"a"]), np.array([b"bc"])]).tolist() == [b"a", b"bc"]
     with pytest.raises(ValueError, match="float64 and int64 cannot represent"):
         join_labels(large)
-    for other in ("1", b"1"):
-        with pytest.raises(ValueError, match="numbers in some blocks and strings in others"):
-            join_labels([np.array([1]), np.array([other])])
 
 
 def learner(name, module=rd, **params):
     more = {"n_estimators": 9} if name in ENSEMBLES else {}
-    if name in [*BOOSTED, "OrdinalBoost"]:
+    if name in [*BOOSTED, "BipartiteRankBoost", "OrdinalBoost"]:
         params["n_estimators"] = params.pop("max_iter", 3)
     return getattr(module, name)(**{"random_state": 0, **more, **params})
 
@@ -143,7 +140,7 @@ def test_blocks_of_frames_keep_their_names(library, n_shards, client):
     np.testing.assert_allclose(found, expected.predict_proba(table), rtol=1e-6, atol=1e-9)
     for other in (["b", "a"], ["a"]):
         mixed = [convert(table[:150]), convert(table[150:][other])]
-        with pytest.raises(ValueError, match="same (columns in the same order|features)"):
+        with pytest.raises(ValueError, match="number of features|order of columns"):
             rd.OrdinalBoost(5).fit(mixed, labels, n_shards=n_shards)
 
 
@@ -383,6 +380,21 @@ def test_held_out_labels_are_measured_as_in_memory(name, client, rows):
         np.testing.assert_allclose(found.history_[key], values, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["PRank", "OrdinalBoost", "RankBoost"])
+def test_held_out_rows_may_be_collections(name, client, rows, queries):
+    X, y, *more = queries if name in RANKERS else (rows[0].toarray(), rows[1])
+    bX, by, *rest = blocks(2, X, y, *more)
+    given = {"qid": rest[0]} if rest else {}
+    histories = []
+    for convert in (np.asarray, lambda one: da.from_array(one, chunks=-1)):
+        held = {"eval_set": [(convert(X[:240]), convert(y[:240]))]}
+        if more:
+            held["eval_qid"] = [convert(more[0][:240])]
+        histories.append(learner(name, max_iter=2).fit(bX, by, **given, **held).history_)
+    assert any(key.startswith("valid_") for key in histories[0])
+    assert histories[0] == histories[1]
+
+
 @pytest.mark.parametrize("name", ["PRank", "OAPBPM", "PairwisePerceptron"])
 def test_early_stopping_keeps_the_best_pass(name, client, rows, queries):
     X, y, *more = queries if name in [*RANKERS] else rows
@@ -514,40 +526,55 @@ def test_words_learn_what_integers_learn(name, way, rows, client):
     np.testing.assert_array_equal(found, np.array(WORDS)[numbers])
 
 
-@pytest.mark.parametrize("way", ["parameter", "categorical"])
-@pytest.mark.parametrize("name", ["RankBoost", "RankSVM", "PairwisePerceptron"])
-def test_rankers_learn_words_as_grades(name, way, queries, client):
+@pytest.mark.parametrize("name", RANKERS)
+def test_rankers_reject_labels_that_are_words(name, queries, client):
     pd = pytest.importorskip("pandas")
     X, y, qid = queries
-    grades = np.minimum(y, 3).astype(int)
-    words = np.array(WORDS)[grades]
-    bX, by, bq = blocks(3, X, words, qid)
-    held_out = {"eval_set": (X, words), "eval_qid": qid}
-    params = {"C": 0.01} if name == "RankSVM" else {"max_iter": 2}
-    expected = learner(name, **params).fit(
-        bX, blocks(3, grades)[0], qid=bq, eval_set=(X, grades), eval_qid=qid
-    )
-    model = learner(name, **params, classes=WORDS if way == "parameter" else None)
-    if way == "categorical":
-        by = [
-            delayed(lambda one: pd.Series(pd.Categorical(one, WORDS, ordered=True)))(b) for b in by
-        ]
-    model.fit(bX, by, qid=bq, **held_out)
-    assert model.grades_.tolist() == WORDS
-    assert model.history_ == expected.history_
-    local, numbers = model.to_local(), expected.to_local()
-    assert local.score(X, words, qid=qid) == numbers.score(X, grades, qid=qid)
-    with pytest.raises(ValueError, match=f"pass classes=.*{name}"):
-        learner(name).fit(bX, blocks(3, words)[0], qid=bq)
-    if way == "categorical":
-        turned = [
-            delayed(
-                lambda one: pd.Series(pd.Categorical(one, np.unique(grades)[::-1], ordered=True))
-            )(b)
-            for b in blocks(3, grades)[0]
-        ]
-        with pytest.raises(ValueError, match="categories of y must ascend if they are numbers"):
-            learner(name).fit(bX, turned, qid=bq)
+    grades = np.minimum(y, 1).astype(int)
+    bX, by, bq = blocks(3, X, np.array(["worse", "better"])[grades], qid)
+
+    def categorical(categories):
+        make = delayed(lambda one: pd.Series(pd.Categorical(one, categories, ordered=True)))
+        return [make(block) for block in blocks(3, grades)[0]]
+
+    for labels in (by, [delayed(lambda one: one.astype(object))(block) for block in by]):
+        with pytest.raises(ValueError, match=r"labels that are numbers; .* as by y.map"):
+            learner(name).fit(bX, labels, qid=bq)
+    with pytest.raises(ValueError, match="categories of y must ascend if they are numbers"):
+        learner(name).fit(bX, categorical([1, 0]), qid=bq)
+    with pytest.raises(ValueError, match="requires classes=None"):
+        learner(name, classes=["worse", "better"]).fit(bX, by, qid=bq)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_methods_map_over_blocks_or_are_absent(name, client, rows, queries):
+    cls, ordinary = getattr(rd, name), getattr(rc, name)
+    X, y, *more = queries if name in RANKERS else (rows[0].toarray(), rows[1])
+    if learns_from(ordinary) == "binary queries":
+        y = (y > 1).astype(int)
+    bX, by, *rest = blocks(3, X, y, *more)
+    model = learner(name, max_iter=2 if name != "RankSVM" else 50)
+    model.fit(bX, by, **({"qid": rest[0]} if rest else {}))
+    dX = da.from_array(X, chunks=(400, X.shape[1]))
+    lazy, absent = set(), set()
+    for method in (one for one in dir(ordinary) if not one.startswith("_")):
+        function = getattr(ordinary, method, None)
+        if not inspect.isfunction(function) or "X" not in inspect.signature(function).parameters:
+            continue
+        if hasattr(model, method):
+            lazy.add(method)
+        else:
+            absent.add(method)
+            with pytest.raises(AttributeError, match=rf"to_local\(\)\.{method}\(X.compute\(\)"):
+                getattr(model, method)
+            assert callable(getattr(model.to_local(), method))
+    assert {"predict", "fit"} <= lazy <= {"predict", "fit", "predict_proba", "decision_function"}
+    assert "score" in absent
+    assert {*dir(cls)} >= lazy
+    for method in lazy - {"fit"}:
+        found = getattr(model, method)(dX)
+        assert isinstance(found, da.Array)
+        np.testing.assert_array_equal(found.compute(), getattr(model.to_local(), method)(X))
 
 
 # ------------------------------------------------------------------------------ errors
@@ -577,21 +604,25 @@ ERRORS = {
     "X of another width": (
         "X",
         bad(lambda b: b[:, :4]),
-        "must have the same features; got .*n_features=",
+        "number of features must be the same in all blocks; got 90 .* 4 .*n_features=",
     ),
     "X of no matrix": ("X", bad(lambda b: "abc"), "shard 2: blocks of rows must be arrays"),
     "y with NaN": ("y", with_value(np.nan), "shard 2: .*NaN"),
     "y shorter": ("y", bad(lambda b: b[:-1]), r"shard 2: .*"),
-    "y of words": ("y", bad(lambda b: b.astype(str)), "labels"),
+    "y of words": ("y", bad(lambda b: b.astype(str)), "kind of labels must be the same"),
     "fewer blocks of y": ("y", lambda parts: parts[:2], "got 3 of X and 2 of y"),
     "weights negative": ("w", with_value(-1.0), "shard 2: sample_weight must be finite and not"),
-    "weights shorter": ("w", bad(lambda b: b[:-1]), "shard 2: sample_weight must have one weight"),
-    "weights in part": ("w", lambda parts: [*parts[:2], None], "in all or none"),
+    "weights shorter": ("w", bad(lambda b: b[:-1]), "shard 2: sample_weight must have one value"),
+    "weights in part": ("w", lambda parts: [*parts[:2], None], "kind of weights must be"),
     "weights of zero": ("w", lambda parts: [one * 0 for one in parts], "must not be all zero"),
     "no rows": ("all", lambda parts: [one[:0] for one in parts], r"Found 0 sample\(s\)"),
-    "ids in part": ("q", lambda parts: [*parts[:2], None], "in all or none"),
-    "ids shorter": ("q", bad(lambda b: b[:-1]), "shard 2: qid must have one id per row"),
-    "ids of two kinds": ("q", bad(lambda b: b.astype(str)), "numbers in some blocks and str in"),
+    "ids in part": ("q", lambda parts: [*parts[:2], None], "kind of query ids must be"),
+    "ids shorter": ("q", bad(lambda b: b[:-1]), "shard 2: qid must have one value per row"),
+    "ids of two kinds": (
+        "q",
+        bad(lambda b: b.astype(str)),
+        "got numbers in some and str in others",
+    ),
     "a query in two shards": ("q", bad(lambda b: b * 0 + 1), "has rows in shards 0 and 2"),
 }
 
@@ -632,7 +663,7 @@ def test_columns_of_categories_are_rejected_with_their_name(name, client):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": [1.0, 2.0], "colour": pd.Categorical(["red", "blue"])})
     given = {"qid": [np.zeros(2, int)]} if name == "RankBoost" else {}
-    with pytest.raises(ValueError, match="column 'colour' of X has a category dtype"):
+    with pytest.raises(ValueError, match="column 'colour' has dtype category: encode it"):
         getattr(rd, name)().fit([X], [np.arange(2)], n_shards=1, **given)
 
 
@@ -646,9 +677,13 @@ def test_bad_arguments_are_rejected(client, rows):
         (
             lambda: rd.PRank().fit([bX[0], delayed(np.ones((600, 30)))], [by[0]] * 2, n_shards=1),
             ValueError,
-            "shard 0: some blocks are sparse and others dense",
+            "shard 0: the kind of rows must be .* got sparse in some and dense in others",
         ),
-        (lambda: rd.PRank().fit([], []), ValueError, "X is an empty list"),
+        (
+            lambda: rd.PRank().fit([], []),
+            TypeError,
+            r"or a list of delayed blocks; got \[\]",
+        ),
         (lambda: rd.PRank().fit(bX, [one * 0 for one in by]), ValueError, "only one class"),
         (lambda: rd.PRank(classes=[1, 2]).fit(bX, by), ValueError, "class"),
         (lambda: rd.PRank().fit("rows.txt", by), TypeError, "X must be a dask array"),
@@ -657,11 +692,6 @@ def test_bad_arguments_are_rejected(client, rows):
         (lambda: rd.PairwisePerceptron().fit(bX, by), ValueError, "qid is required"),
         (lambda: rd.RankSVM(kernel="rbf").fit(bX, by), ValueError, "requires kernel=None"),
         (lambda: rd.RankSVM().fit(bX, by), ValueError, "divided among 2 shards"),
-        (
-            lambda: rd.PRank().fit(bX, by, eval_set=(bX, by)),
-            TypeError,
-            "arrays at the client; got delayed blocks",
-        ),
         (
             lambda: rd.PRank(early_stopping_rounds=2).fit(bX, by),
             ValueError,
@@ -708,9 +738,9 @@ def test_a_fit_leaves_nothing_on_the_workers(name, client, rows, queries):
 )
 def test_without_the_extra_an_error_says_what_to_install(missing, message, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.delitem(sys.modules, "rankcore.dask._cluster")
+    monkeypatch.delitem(sys.modules, "rankcore.dask._blocks")
     with pytest.raises(ModuleNotFoundError, match=message):
-        importlib.import_module("rankcore.dask._cluster")
+        importlib.import_module("rankcore.dask._blocks")
 
 
 def test_only_the_public_interface_of_dask_is_used():

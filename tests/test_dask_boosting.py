@@ -15,8 +15,7 @@ import dask.array as da
 from dask import delayed
 
 import rankcore.dask as rd
-from rankcore.dask import _boosting
-from rankcore.dask._actors import Actors, WorkerLost
+from rankcore.dask._boosting import ActorRounds, WorkerLost
 from strategies import NIGHTLY
 
 TREES = {"n_estimators": 6, "max_leaf_nodes": 31}
@@ -275,7 +274,7 @@ class Losing:
 
     def __init__(self, calls, monkeypatch):
         self.left, self.n = set(calls), 0
-        call = Actors.call
+        call = ActorRounds.call
 
         def lose(actors, method, *args):
             self.n += 1
@@ -284,7 +283,7 @@ class Losing:
                 raise WorkerLost("tcp://gone is gone")
             return call(actors, method, *args)
 
-        monkeypatch.setattr(Actors, "call", lose)
+        monkeypatch.setattr(ActorRounds, "call", lose)
 
 
 @pytest.mark.parametrize("name", ["stumps", "trees", "ndcg", "two labels", "vector", "cumulative"])
@@ -326,13 +325,13 @@ def test_a_tree_of_31_leaves_takes_few_exchanges(client, monkeypatch):
     X, y, qid = make_letor(200, 40, random_state=0)
     bX, by, bq = blocks(2, X, y, qid, size=40)
     exchanges = []
-    leave = _boosting.SurvivingRounds.__exit__
+    leave = ActorRounds.__exit__
 
     def noting(self, *args):
         leave(self, *args)
-        exchanges.append(self.n_exchanges)
+        exchanges.append(self.n_calls)
 
-    monkeypatch.setattr(_boosting.SurvivingRounds, "__exit__", noting)
+    monkeypatch.setattr(ActorRounds, "__exit__", noting)
     model = rd.RankBoost(20, max_leaf_nodes=31).fit(bX, by, qid=bq, n_shards=2)
     deepest = [depth_of(tree.children) for tree in model.to_local()._state.model.trees]
     # One for each level and one for the next root; a few where units change, a tree ends with

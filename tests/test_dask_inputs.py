@@ -52,6 +52,9 @@ WEIGHTS = {"rows": RNG.choice([0.5, 1.0, 3.0], N), "queries": RNG.choice([1.0, 2
 WEIGHTS["queries"] = np.repeat(WEIGHTS["queries"], N_DOCS)
 
 
+OF_LABELS = [
+    one for one, (name, _) in LEARNERS.items() if learns_from(getattr(rc, name)) == "labels"
+]
 # Learners of ratios of weights only, and those whose weights are counts of visits or draws.
 OF_RATIOS = ["stumps", "stumps of all pairs", "trees", "newton trees", "ndcg trees", "bipartite"]
 OF_RATIOS += ["svm", "pairwise"]
@@ -171,13 +174,11 @@ def test_blocks_may_be_sparse(which, form, client, queries):
 
 @pytest.mark.filterwarnings("ignore:the order of the ranks is that of y's categories")
 @pytest.mark.parametrize("way", ["declared", "ordered categorical"])
-@walk(LEARNERS)
+@walk(OF_LABELS)
 def test_labels_may_be_words(which, way, client, queries):
     X, y, qid = queries
     pd = pytest.importorskip("pandas")
-    name, _ = LEARNERS[which]
-    ranks = y.clip(max=1) if name == "BipartiteRankBoost" else y
-    words, params = WORDS[ranks], {"classes": WORDS[: ranks.max() + 1].tolist()}
+    words, params = WORDS[y], {"classes": WORDS[: y.max() + 1].tolist()}
     if way == "ordered categorical":
         words, params = pd.Series(pd.Categorical(words, params["classes"], ordered=True)), {}
     check(*fits(which, X, words, qid, **params))

@@ -17,7 +17,7 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 from dask import delayed
 
 import rankcore.dask as rd
-from rankcore.dask._shards import Shard
+from rankcore.dask._blocks import Shard
 from rankcore.dask._svm import prepare
 from rankcore.ranking.svm.losses import Terms
 
@@ -130,7 +130,7 @@ def test_faults_leave_the_estimator(client, queries):
 
 def test_a_shard_that_moves_repeats_its_evaluation(queries):
     X, y, qid, _ = queries
-    shard = prepare(Shard(X, y, qid, None, None, None), True, 1.0)
+    shard = prepare(Shard(X, y, qid), True, 1.0)
     w, p = np.random.default_rng(0).normal(size=(2, 90))
     terms = Terms.squared_hinge(1.0)
     shard.evaluate(w, terms)

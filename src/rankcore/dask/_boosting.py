@@ -2,12 +2,13 @@
 
 Shards become parts of rows with an objective (`pairs_of`, `ranks_of`), which actors on the workers
 bin. The client runs the rounds of `rankcore.boosting.worker_rounds` from the sums of these actors;
-if a worker is lost, `SurvivingRounds` makes new ones and repeats the round.
+if a worker is lost, `ActorRounds` makes new ones and repeats the round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from math import inf
@@ -39,28 +40,34 @@ from rankcore.boosting.worker_rows import (
     rank_part,
     value_groups,
 )
-from rankcore.dask._actors import Actors, WorkerLost
-from rankcore.dask._cluster import Shards
-from rankcore.dask._estimators import Watching
+from rankcore.dask._blocks import Shard, cluster
+from rankcore.dask._estimators import FitArguments, check_supported
 from rankcore.dask._online import weigh_rows
-from rankcore.dask._shards import Shard, ShardedRows, check_supported, join_labels
+from rankcore.dask._shards import Shards
 from rankcore.ranking.pairs import nothing_to_learn
 
 # Workers that may be lost in one round.
 MAX_LOST = 10
+# Seconds after which a client looks whether a worker without an answer is still there.
+LOOK = 5.0
 
 
-class SurvivingRounds:
-    """Rounds on actors, which continue if a worker is lost. A context manager.
+class WorkerLost(Exception):
+    """A worker with some of the rows is lost."""
 
-    The shards of a lost worker are loaded again, with the scores of the model of all rounds that
-    ended, and the round is repeated.
+
+class ActorRounds:
+    """Rounds on actors, one for the shards of each worker. A context manager.
+
+    Calls of an actor take milliseconds less than tasks. Dask does not make an actor again whose
+    worker is lost: new ones are made of the shards, which Dask computes again, with the scores of
+    the model of all rounds that ended, and the round is repeated.
     """
 
     def __init__(self, shards: Shards, rounds: WorkerRounds) -> None:
-        self._shards, self._rounds = shards, rounds
-        self._actors: Actors | None = None
-        self.n_exchanges = 0  # calls of all actors, by which they are measured
+        self._shards, self._rounds, self._client = shards, rounds, shards.client
+        self._futures, self._actors = list[Any](), list[Any]()
+        self.n_calls = 0  # exchanges with all actors
 
     def __enter__(self) -> Self:
         return self
@@ -77,11 +84,18 @@ class SurvivingRounds:
         """Replace the model by that of the best round, after the last one."""
         self._rounds.model = model
 
+    def call(self, method: str, *args: Any) -> list[Any]:
+        """Return the results of a method of `BinnedRows` of all workers."""
+        self.n_calls += 1
+        with self._noticing_losses():
+            answers = [getattr(actor, method)(*args) for actor in self._actors]
+            return [answer.result() for answer in answers]
+
     def _round(self) -> Any:
         for _ in range(MAX_LOST):
             try:
-                if self._actors is None:
-                    self._begin()
+                if not self._actors:
+                    self._start()
                 return self._rounds.round()
             except WorkerLost as error:
                 lost = error
@@ -91,86 +105,129 @@ class SurvivingRounds:
             "more or larger workers"
         ) from lost
 
-    def _begin(self) -> None:
-        """Bin the rows of all shards, with the scores of the model."""
-        rows: Any = self._rounds.rows
-        self._actors = Actors(
-            self._shards, BinnedRows, self._rounds.model, rows.bins, rows.growth, rows.draws
-        )
-        rows.restart(self._actors)
+    def _start(self) -> None:
+        """Make actors, which bin the rows of all shards, and begin the next round."""
+        client, futures, rows = self._client, self._shards.futures, self._rounds.rows
+        cluster.wait(futures)
+        for future in futures:
+            if future.status == "error":
+                future.result()  # raises
+        workers, threads = client.who_has(futures), client.nthreads()
+        by_address: dict[str, list[Any]] = {}
+        for future in futures:
+            address = min(workers.get(future.key) or [""])
+            by_address.setdefault(address, []).append(future)
+        if "" in by_address:
+            raise WorkerLost("a worker was lost before its rows were binned")
+        made_of = self._rounds.model, rows.bins, rows.growth, rows.draws
+        self._futures = [
+            client.submit(
+                BinnedRows,
+                held,
+                *made_of,
+                threads.get(address, 1),
+                workers=[address],
+                actor=True,
+                pure=False,
+            )
+            for address, held in by_address.items()
+        ]
+        with self._noticing_losses():
+            started = zip(self._futures, by_address, strict=True)
+            self._actors = [self._started(future, address) for future, address in started]
+        rows.restart(self)
         self._rounds.begin()
 
+    def _started(self, future: Any, address: str) -> Any:
+        """Wait for an actor; raise `WorkerLost` if its worker was lost before."""
+        while True:
+            try:
+                return future.result(timeout=LOOK)
+            except TimeoutError:
+                if address not in self._client.nthreads():
+                    raise WorkerLost(f"{address} was lost before its rows were binned") from None
+
+    @contextmanager
+    def _noticing_losses(self) -> Iterator[None]:
+        """Raise `WorkerLost` for the errors of Dask if a worker is lost."""
+        try:
+            yield
+        except (OSError, RuntimeError) as error:
+            there = all(future.status in ("pending", "finished") for future in self._futures)
+            if there and not isinstance(error, OSError):
+                raise
+            raise WorkerLost(f"a worker with some of the rows was lost: {error}") from error
+
     def _release(self) -> None:
-        if self._actors is not None:
-            self.n_exchanges += self._actors.n_calls
-            self._actors.release()
-            self._actors = None
+        """Drop the actors, which tracebacks of errors may refer to."""
+        self._client.cancel(self._futures)
+        self._futures, self._actors = [], []
 
 
-def fit_pairs(model: Any, rows: ShardedRows, watching: Watching) -> Any:
+def fit_pairs(model: Any, shards: Shards, given: FitArguments) -> Any:
     """Return a fitted copy of a `RankBoost` or `BipartiteRankBoost`."""
     check_boosted(model)
-    check_supported(model, select=("edge",))
-    labels = np.unique(join_labels([part.labels for part in rows.stats]))
+    check_supported(model, classes=(None,), select=("edge",))
+    labels = shards.grades()
     upper = upper_label(model, as_relevance(labels, labels.size))
-    by_label = not rows.in_queries and upper is not None and model.pair_weight is None
-    if not rows.in_queries and not by_label and len(rows.shards) > 1:
+    by_label = not shards.in_queries and upper is not None and model.pair_weight is None
+    n_shards = len(shards.futures)
+    if not shards.in_queries and not by_label and n_shards > 1:
         raise ValueError(
-            f"without qid all rows belong to one query, divided among {len(rows.shards)} shards: "
+            f"without qid all rows belong to one query, divided among {n_shards} shards: "
             f"that requires two different labels, and no pair_weight; got {labels.size} labels: "
             "pass qid, or n_shards=1"
         )
     bipartite = isinstance(model, BipartiteRankBoost)
-    if not bipartite and not rows.in_queries and len(rows.shards) == 1:
+    if not bipartite and not shards.in_queries and n_shards == 1:
         warn_without_qid()  # one query that is divided among shards cannot be declared
     learner = copy(model)
     learner._categories = None
-    fitted = learner._begin(rows.form, rows.n_features, rows.largest_query)
-    monitor = watching.of_queries(fitted, rows)
-    rows.shards.transform(
+    fitted = learner._begin(shards.form, shards.n_features, shards.largest_query)
+    monitor = given.monitor_of_queries(fitted, shards)
+    shards.transform(
         pairs_of,
-        rows.shards.numbers,
+        shards.numbers,
         upper=upper if bipartite or by_label else None,
         by_label=by_label,
         balanced=model.balance == "query",
-        mean=rows.mean_weight,
+        mean=shards.mean_weight,
         kind=model.pair_weight,
     )
-    sizes = sizes_of(rows.shards)
+    sizes = sizes_of(shards)
     if not (sizes[2] * sizes[3] if by_label else sizes[1]):
         raise nothing_to_learn()
-    edges = bin_edges(rows.shards.stream(value_groups), model)
+    edges = bin_edges(shards.stream(value_groups), model)
     rounds = pair_rounds(fitted, edges, by_label, sizes)
-    with SurvivingRounds(rows.shards, rounds) as surviving:
-        learning = RoundLearner(fitted, iter(surviving), fitted.n_estimators_)
-        train_rounds(learning, rows.source(), monitor)
+    with ActorRounds(shards, rounds) as on_actors:
+        learning = RoundLearner(fitted, iter(on_actors), fitted.n_estimators_)
+        train_rounds(learning, shards.source(), monitor)
     return fitted
 
 
-def fit_ranks(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any) -> Any:
+def fit_ranks(model: Any, shards: Shards, given: FitArguments) -> Any:
     """Return a fitted copy of an `OrdinalBoost`."""
     check_boosted(model)
     check_supported(model, loss=("absolute", "zero_one", "squared"))
-    ranks = rows.ranks(model, classes)
-    weigh_rows(model.class_weight, rows, ranks, visits=False)
-    counts = np.sum(rows.shards.gather(rank_counts, ranks=ranks), axis=0)
+    ranks = shards.ranks(model, given.classes)
+    weigh_rows(model.class_weight, shards, ranks, visits=False)
+    counts = np.sum(shards.gather(rank_counts, ranks=ranks), axis=0)
     learner = copy(model)
     learner._categories = None
     every = np.arange(ranks.size, dtype=np.int32)
-    state = learner._begin_state(rows.n_features, every, ranks, counts)
-    fitted = learner._fitted_copy(rows.form, rows.n_features, state, ranks_=ranks)
-    monitor = watching.of_labels(fitted, HeldOutTables)
+    state = learner._begin_state(shards.n_features, every, ranks, counts)
+    fitted = learner._fitted_copy(shards.form, shards.n_features, state, ranks_=ranks)
+    monitor = given.monitor_of_labels(fitted, HeldOutTables)
     occurring = occurring_ranks(fitted, every[counts > 0])
-    monotone = split_constraints(fitted, rows.form).signs is not None
-    shards = rows.shards
+    monotone = split_constraints(fitted, shards.form).signs is not None
     shards.transform(ranks_of, shards.numbers, ranks=ranks, occurring=occurring, monotone=monotone)
-    n_docs, *_ = sizes_of(rows.shards)
-    edges = bin_edges(rows.shards.stream(value_groups), model)
+    n_docs, *_ = sizes_of(shards)
+    edges = bin_edges(shards.stream(value_groups), model)
     rounds = rank_rounds(fitted, edges, occurring, n_docs, float(counts.sum()))
-    with SurvivingRounds(rows.shards, rounds) as surviving:
-        watched = watching.callbacks is not None
-        learning: Any = OrdinalRoundLearner(fitted, surviving, watched)  # type: ignore[arg-type]
-        train_rounds(learning, rows.source(), monitor)
+    with ActorRounds(shards, rounds) as on_actors:
+        watched = given.callbacks is not None
+        learning: Any = OrdinalRoundLearner(fitted, on_actors, watched)  # type: ignore[arg-type]
+        train_rounds(learning, shards.source(), monitor)
         fitted.costs_ = learning.costs()
     return fitted
 

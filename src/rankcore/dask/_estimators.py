@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from inspect import isfunction, signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,99 +19,115 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, EvalSet
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.labels import check_words
 from rankcore._core.monitor import Callback, Monitor
-from rankcore.dask._cluster import (
-    Client,
-    Shards,
-    client_of,
-    count_shards,
-    delayed,
-    is_dask_collection,
-)
-from rankcore.dask._shards import Columns, ShardedRows
-from rankcore.ordinal.validation import held_out_labels
+from rankcore._core.params import check_count
+from rankcore.dask._blocks import Client, cluster, delayed, delayed_shards, gathered
+from rankcore.dask._shards import Shards
+from rankcore.ordinal.validation import HeldOutLabels, held_out_labels
 from rankcore.ranking.data import held_out_sets
 
 
 @dataclass(frozen=True)
-class Watching:
-    """Arguments of ``fit`` for monitoring, with held-out rows at the client."""
+class FitArguments:
+    """Arguments of ``fit`` besides the rows on the cluster."""
 
+    classes: Any = None
     eval_set: Any = None
     eval_qid: Any = None
     callbacks: Iterable[Callback] | None = None
 
-    def of_queries(self, fitted: Any, rows: ShardedRows) -> Monitor:
+    def monitor_of_queries(self, fitted: Any, shards: Shards) -> Monitor:
         """Return the monitor of a ranker."""
-        self._check()
-        words = vars(fitted).get("grades_")
-        sets = fitted._graded_sets(held_out_sets(self.eval_set, eval_qid=self.eval_qid), words)
-        n_features = fitted.n_features_in_
-        held_out = fitted._validation(rows.form, n_features, rows.in_queries, sets)
+        eval_set, eval_qid = gathered(self.eval_set, self.eval_qid)
+        sets = fitted._graded_sets(held_out_sets(eval_set, eval_qid=eval_qid), None)
+        held_out = fitted._validation(shards.form, shards.n_features, shards.in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)
 
-    def of_labels(self, fitted: Any, kind: Any = None) -> Monitor:
+    def monitor_of_labels(self, fitted: Any, kind: Any = HeldOutLabels) -> Monitor:
         """Return the monitor of a learner of ordered labels."""
-        self._check()
-        sets = as_eval_sets(self.eval_set, None, None, {})
-        rows, ranks = fitted._more_rows, fitted.ranks_
-        of_kind = {} if kind is None else {"kind": kind}
-        held_out = held_out_labels(sets, rows, ranks, fitted.eval_metric, **of_kind)
+        (eval_set,), metric = gathered(self.eval_set), fitted.eval_metric
+        sets = as_eval_sets(eval_set, None, None, {})
+        held_out = held_out_labels(sets, fitted._more_rows, fitted.ranks_, metric, kind)
         return Monitor(fitted, held_out, self.callbacks)
 
-    def _check(self) -> None:
-        sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]
-        for pair in sets:
-            parts = pair if isinstance(pair, tuple) else ()
-            if any(isinstance(part, list) and any(map(is_dask_collection, part)) for part in parts):
-                raise TypeError(
-                    "eval_set must be arrays at the client; got delayed blocks: compute them first"
-                )
+
+def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
+    """Raise ValueError for parameters with values that a fit on shards does not support."""
+    for name, values in accepted.items():
+        value = getattr(model, name)
+        if np.ndim(value) or value not in values:
+            listed = " or ".join(map(repr, values))
+            raise ValueError(f"a fit on shards requires {name}={listed}; got {value!r}")
 
 
-# Function of an unfitted model, the rows of all shards and `Watching` that returns a fitted copy.
-Fit = Callable[[Any, ShardedRows, Watching], Any]
+class LocalMethod:
+    """A method of the ordinary estimator that takes rows in memory: absent on a cluster."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"rankcore.dask.{owner.__name__} has no {self._name}, which takes rows in memory: "
+            f"gather some, and call to_local().{self._name}, as in "
+            f"model.to_local().{self._name}(X.compute(), ...)"
+        )
 
 
 class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
-    # Function that fits a model on shards; some have further arguments.
-    _fit_shards: ClassVar[Callable[..., Any]]
+    # Function that fits a model on shards.
+    _fit_shards: ClassVar[Callable[[Any, Shards, FitArguments], Any]]
     _nan: ClassVar[bool] = False  # whether values may be missing
 
-    @classmethod
-    def _local(cls, **params: Any) -> Any:
-        """Return the ordinary learner with these parameters."""
-        local = next(base for base in cls.__mro__ if not issubclass(base, Distributed))
-        return local(**params)
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Replace methods of the ordinary estimator that take rows in memory."""
+        super().__init_subclass__(**more)
+        on_cluster = [base for base in cls.__mro__ if issubclass(base, Distributed)]
+        for name in {*dir(cls)}.difference(*map(vars, on_cluster)):
+            method = None if name.startswith("_") else getattr(cls, name, None)
+            if isfunction(method) and "X" in signature(method).parameters:
+                setattr(cls, name, LocalMethod(name))
 
     def to_local(self) -> Any:
         """Return a copy of the model as an ordinary estimator, to be saved or trained further."""
         check_is_fitted(self)
-        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        local = self._local(**params)
+        local = self._unfitted()
         local.__dict__ = deepcopy(vars(self))
         return local
 
+    def _unfitted(self) -> Any:
+        """Return an ordinary estimator with the parameters."""
+        local = next(base for base in type(self).__mro__ if not issubclass(base, Distributed))
+        return local(**self.get_params(deep=False))  # type: ignore[attr-defined]
+
     def _fit_on(
         self,
-        columns: Columns,
-        fit: Fit,
-        watching: Watching,
-        client: Client | None,
+        X: Any,
+        y: Any,
+        qid: Any,
+        sample_weight: Any,
+        given: FitArguments,
+        client: Any,
         n_shards: int | None,
     ) -> Self:
-        """Fit to the rows of ``columns`` in shards."""
-        client = client_of(client)
-        n_shards = count_shards(n_shards, client)
-        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        model = self._local(**params)
+        """Fit to the rows of collections, joined to shards."""
+        client = cluster.get_client() if client is None else client
+        if not isinstance(client, cluster.Client):
+            raise TypeError(
+                f"client must be a distributed.Client; got {client!r}: pass one, as in "
+                'client=distributed.Client("tcp://127.0.0.1:8786")'
+            )
+        if n_shards is None:
+            n_shards = max(1, sum(client.nthreads().values()))
+        check_count(n_shards, "n_shards")
+        model, name = self._unfitted(), type(self).__name__.lower()
         model._check_params()
-        delayed_shards = columns.delayed_shards(n_shards)
-        with Shards(client, type(self).__name__.lower(), delayed_shards) as shards:
-            fitted = fit(model, ShardedRows.of(shards, columns, self._nan), watching)
+        parts = delayed_shards(X, y, qid, sample_weight, int(n_shards))
+        with Shards(client, name, parts) as shards:
+            shards.describe(self._nan)
+            fitted = self._fit_shards(model, shards, given)
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -119,13 +135,13 @@ class Distributed:
         """Predict scores, as a lazy collection of the same kind as X."""
         return self._lazily("predict", X, None, np.float64)
 
-    def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
-        """Return the results of a method by block, as a lazy collection of the same kind as X."""
+    def _lazily(self, method: str, X: Any, width: int | None, dtype: Any) -> Any:
+        """Return a method's results by block, with ``width`` columns, or one dimension if None."""
         model = self.to_local()
 
         def compute(block: Any) -> Any:
             if not block.shape[0]:
-                return np.empty(0 if columns is None else (0, columns), dtype)
+                return np.empty(0 if width is None else (0, width), dtype)
             return getattr(model, method)(block)
 
         if isinstance(X, list | tuple):
@@ -134,15 +150,10 @@ class Distributed:
         if hasattr(type(X), "map_partitions"):
             import pandas as pd
 
-            if columns is None:
-                return X.map_partitions(
-                    lambda part: pd.Series(compute(part), index=part.index), meta=(None, dtype)
-                )
-            meta = pd.DataFrame(np.empty((0, columns), dtype))
-            table = X.map_partitions(
-                lambda part: pd.DataFrame(compute(part), index=part.index), meta=meta
-            )
-            return table.to_dask_array()
+            kind: Any = pd.Series if width is None else pd.DataFrame
+            meta = kind(np.empty(0 if width is None else (0, width), dtype))
+            table = X.map_partitions(lambda part: kind(compute(part), part.index), meta=meta)
+            return table if width is None else table.to_dask_array()
         if not hasattr(type(X), "map_blocks"):
             raise TypeError(
                 "X must be a dask array or dataframe, or a list of delayed blocks; got "
@@ -150,11 +161,9 @@ class Distributed:
             )
         if len(X.chunks[1]) > 1:
             X = X.rechunk({1: -1})
-        shape: dict[str, Any] = {"drop_axis": 1}
-        if columns is not None:
-            shape = {"chunks": (X.chunks[0], (columns,))}
-        meta = np.empty((0,) if columns is None else (0, 0), dtype)
-        return X.map_blocks(compute, dtype=dtype, meta=meta, **shape)
+        if width is None:
+            return X.map_blocks(compute, drop_axis=1, meta=np.empty(0, dtype))
+        return X.map_blocks(compute, chunks=(X.chunks[0], (width,)), meta=np.empty((0, 0), dtype))
 
 
 class DistributedClassifier(Distributed):
@@ -187,11 +196,11 @@ class DistributedClassifier(Distributed):
             Weights of the rows, with the same meaning as in memory; a string names a column of a
             dataframe.
         eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            pass, round or step.
+            Held-out rows, arrays or collections, which are gathered at the client and measured
+            there by ``eval_metric`` after each pass or round.
         callbacks : iterable of callables, optional
-            Called at the client after each pass, round or step with a
-            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
+            Called at the client after each pass or round with a `rankcore.callbacks.Iteration`; the
+            fit ends after one returns True.
         client : distributed.Client, optional
             By default the current client.
         n_shards : int, optional
@@ -210,10 +219,8 @@ class DistributedClassifier(Distributed):
         RuntimeError
             If workers are lost repeatedly.
         """
-        columns = Columns(X, y, None, sample_weight)
-        watching = Watching(eval_set, None, callbacks)
-        fit = partial(self._fit_shards, classes=classes)
-        return self._fit_on(columns, fit, watching, client, n_shards)
+        given = FitArguments(classes, eval_set, None, callbacks)
+        return self._fit_on(X, y, None, sample_weight, given, client, n_shards)
 
     def predict(self, X: DaskColumn) -> Any:
         """Predict labels, as a lazy collection of the same kind as X."""
@@ -256,7 +263,7 @@ class DistributedRanker(Distributed):
         X : dask array, dask dataframe or list of delayed blocks
             Blocks of dense or sparse rows.
         y : the same kind as X, with the same divisions
-            Labels, higher for better: numbers, or words as in memory.
+            Labels, numbers, higher for better.
         qid : the same kind as X, with the same divisions; or str, optional
             Query of each row; a string names a column of a dataframe. All rows of a query must be
             in one shard. None if all rows belong to one query, which may be divided among shards
@@ -265,8 +272,8 @@ class DistributedRanker(Distributed):
             Weights of the rows, with the same meaning as in memory; a string names a column of a
             dataframe. The weight of a pair is the product of its rows' weights.
         eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            pass, round or step.
+            Held-out rows, arrays or collections, which are gathered at the client and measured
+            there by ``eval_metric`` after each pass, round or step.
         eval_qid : array-like, or a list of them, optional
             Queries of held-out rows.
         callbacks : iterable of callables, optional
@@ -290,12 +297,5 @@ class DistributedRanker(Distributed):
         RuntimeError
             If workers are lost repeatedly.
         """
-        columns = Columns(X, y, qid, sample_weight)
-        watching = Watching(eval_set, eval_qid, callbacks)
-        return self._fit_on(columns, self._fit_grades, watching, client, n_shards)
-
-    def _fit_grades(self, model: Any, rows: ShardedRows, watching: Watching) -> Any:
-        """Fit a model to the shards, whose labels that are words become grades."""
-        declared = None if model.classes is None else check_words(model.classes)
-        rows, words = rows.graded(declared, type(model).__name__)
-        return self._fit_shards(model._with_names(None, words), rows, watching)
+        given = FitArguments(None, eval_set, eval_qid, callbacks)
+        return self._fit_on(X, y, qid, sample_weight, given, client, n_shards)

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
+from math import fsum, ldexp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode
+from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.scales import SPARSE
+from rankcore._core.scales import SPARSE, count_nonzero, square_lengths
 from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
-from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
+from rankcore.dask._blocks import Shard
+from rankcore.dask._estimators import FitArguments, check_supported
+from rankcore.dask._shards import Shards
 from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
@@ -33,60 +37,56 @@ from rankcore.ranking.perceptron_training import PairwiseLearner
 from rankcore.ranking.standardizing import scale_by
 
 
-def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any) -> Any:
+def fit_ordinal(model: Any, shards: Shards, given: FitArguments) -> Any:
     """Return a fitted copy of an online learner of ordered labels, an ordinary estimator."""
-    ranks = rows.ranks(model, classes)
+    ranks = shards.ranks(model, given.classes)
     generator = as_generator(model.random_state)
-    state = model._new_state(rows.n_features, ranks.size)
+    state = model._new_state(shards.n_features, ranks.size)
     state.model.check_mixes()
-    if model.class_weight is not None or rows.weighted:
+    if model.class_weight is not None or shards.weighted:
         model._check_weighable()
-    weigh_rows(model.class_weight, rows, ranks, visits=not model._weighs_steps)
-    standardize(state.model, model, rows)
-    fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
-    fitted = model._fitted_copy(rows.form, rows.n_features, state, ranks_=ranks)
-    learner = OrdinalMixing(fitted, rows, generator)
-    Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
+    mean_square, share_of_nonzero = scales_of(shards)
+    weigh_rows(model.class_weight, shards, ranks, visits=not model._weighs_steps)
+    if state.model.standardizes and share_of_nonzero <= SPARSE:
+        state.model.leave_alone()
+    elif state.model.standardizes:
+        standardize_by(state.model, model, shards.moments(mean=1.0))
+    fix_scale(state.model, model, lambda: mean_square, lambda: share_of_nonzero)
+    fitted = model._fitted_copy(shards.form, shards.n_features, state, ranks_=ranks)
+    learner = OrdinalMixing(fitted, shards, generator)
+    Trainer(learner, shards.source(), given.monitor_of_labels(fitted)).run()
     fitted._warn_of_fit()
     return fitted
 
 
-def standardize(new: Any, model: Any, rows: ShardedRows) -> None:
-    """Set the units of a new model by the rows of all shards."""
-    if not new.standardizes:
-        return
-    if rows.share_of_nonzero <= SPARSE:
-        new.leave_alone()
-        return
-    standardize_by(new, model, rows.moments(mean=1.0))
-
-
-def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
+def fit_pairwise(model: Any, shards: Shards, given: FitArguments) -> Any:
     """Return a fitted copy of a `PairwisePerceptron`, averaged or last."""
-    check_supported(model, variant=("averaged", "last"), quality=(None,))
-    if not rows.in_queries:
+    check_supported(model, classes=(None,), variant=("averaged", "last"), quality=(None,))
+    shards.grades()
+    if not shards.in_queries:
         raise ValueError(
             "a ranker compares the documents of a query: qid is required for all blocks"
         )
     generator = as_generator(model.random_state)
-    state = model._new_state(rows.n_features, generator)
+    state = model._new_state(shards.n_features, generator)
     if state.model.has_factors:
-        scale_by(state.model, rows.moments(rows.mean_weight), None, type(model).__name__)
-    if model.balance == "query" and rows.weighted:
-        rows.shards.transform(divide_weights, by=rows.mean_weight)
-    largest = rows.largest_query
-    fitted = model._fitted_copy(rows.form, rows.n_features, state, _largest_query=largest)
-    learner = PairwiseMixing(fitted, rows, generator)
-    Trainer(learner, rows.source(), watching.of_queries(fitted, rows)).run()
+        scale_by(state.model, shards.moments(shards.mean_weight), None, type(model).__name__)
+    if model.balance == "query" and shards.weighted:
+        shards.transform(divide_weights, by=shards.mean_weight)
+    largest = shards.largest_query
+    fitted = model._fitted_copy(shards.form, shards.n_features, state, _largest_query=largest)
+    learner = PairwiseMixing(fitted, shards, generator)
+    Trainer(learner, shards.source(), given.monitor_of_queries(fitted, shards)).run()
     return fitted
 
 
 class Mixing:
     """Passes over all shards: the part of a learner that does not depend on the model."""
 
-    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
-        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._rows, self._all_equal, self._tied = rows, rows.all_equal, rows.tied
+    _tied = False  # equal rows are not looked for
+
+    def __init__(self, fitted: Any, shards: Shards, generator: Any) -> None:
+        self.fitted, self.n_iterations, self._shards = fitted, int(fitted.max_iter), shards
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
@@ -94,10 +94,9 @@ class Mixing:
 
     def learn_shards(self, epoch: int) -> list[Any]:
         """Return the models after each shard's pass from the present one."""
-        shards = self._rows.shards
-        with shards.sent(self.fitted) as model:
-            seeds = [[self._seed, epoch, number] for number in shards.numbers]
-            return shards.gather(learn_pass, seeds, model=model)
+        with self._shards.sent(self.fitted) as model:
+            seeds = [[self._seed, epoch, number] for number in self._shards.numbers]
+            return self._shards.gather(learn_pass, seeds, model=model)
 
 
 class OrdinalMixing(Mixing, OnlineLearner):
@@ -112,7 +111,7 @@ class OrdinalMixing(Mixing, OnlineLearner):
         state.validation = base.validation
         fitted._state = state
         examples, total, _ = state.log[-1]
-        n_rows = self._rows.n_rows
+        n_rows = self._shards.n_rows
         report(Progress(number, self.n_iterations, n_rows, n_rows, total / examples))
 
 
@@ -143,22 +142,34 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
     return replace(base, model=model, log=log, streaming=False)
 
 
-def weigh_rows(class_weight: Any, rows: ShardedRows, ranks: NDArray[Any], visits: bool) -> None:
+def weigh_rows(class_weight: Any, shards: Shards, ranks: NDArray[Any], visits: bool) -> None:
     """Multiply the weights of rows by those of their classes, with means over all shards."""
-    if class_weight is None and not rows.weighted:
+    if class_weight is None and not shards.weighted:
         return
     of_classes = None
     if class_weight is not None:
         counts = np.zeros(ranks.size, dtype=np.int64)
-        for part in rows.stats:
+        for part in shards.stats:
             counts[encode(part.labels, ranks)] += part.counts
         of_classes = weights_of_classes(class_weight, counts, ranks)
-    of_shards = rows.shards.gather(weight_facts, of_classes=of_classes, ranks=ranks)
+    of_shards = shards.gather(weight_facts, of_classes=of_classes, ranks=ranks)
     facts = WeightFacts.together(of_shards)
     divisor = facts.divisor(visits=visits)
-    rows.shards.keep([part.largest > 0 for part in of_shards])
+    shards.keep([part.largest > 0 for part in of_shards])
     equal = facts.all_weigh(divisor)
-    rows.shards.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)
+    shards.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)
+
+
+def scales_of(shards: Shards) -> tuple[float, float]:
+    """Return the power of two nearest to the mean squared length of the rows, as in memory.
+
+    Also return the fraction of their values that are not 0.
+    """
+    squares, exponents, counts = zip(*shards.gather(square_sums), strict=True)
+    largest = max(exponents)
+    total = fsum(ldexp(s, 2 * (e - largest)) for s, e in zip(squares, exponents, strict=True))
+    mean_square = power_of_two(total / shards.n_rows, 2 * largest)
+    return mean_square, sum(counts) / (shards.n_rows * shards.n_features)
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -171,9 +182,8 @@ def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
     in_queries = hasattr(learner, "balance")
     if learner.shuffle:
         rng = np.random.default_rng(seed)
-        shard = take_rows(
-            shard, shuffled(group_rows(shard.qid, n), rng) if in_queries else rng.permutation(n)
-        )
+        queries = group_rows(shard.qid, n)
+        shard = shard.take(shuffled(queries, rng) if in_queries else rng.permutation(n))
     if in_queries:
         window = Window(shard.X, shard.y, None, 0, 0, shard.weights)
         learner._learn_more(window, shard.qid, follow=False)  # with the same factors on all shards
@@ -189,6 +199,12 @@ def shuffled(queries: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     rows = np.arange(queries.bounds[-1]) if queries.rows is None else queries.rows
     parts = np.split(rows, queries.bounds[1:-1])
     return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+
+
+def square_sums(shard: Shard) -> tuple[float, int, int]:
+    """Return s and e such that all squares sum to s * 4 ** e, and the number of nonzero values."""
+    rows = as_rows(shard.X)
+    return *square_lengths(rows), count_nonzero(rows)
 
 
 def divide_weights(shard: Shard, by: float) -> Shard:

@@ -21,9 +21,9 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows, warn_without_qid
 from rankcore._core.threads import one_blas_thread
 from rankcore._core.training import Trainer
-from rankcore.dask._cluster import Shards
-from rankcore.dask._estimators import Watching
-from rankcore.dask._shards import Shard, ShardedRows, check_supported
+from rankcore.dask._blocks import Shard
+from rankcore.dask._estimators import FitArguments, check_supported
+from rankcore.dask._shards import Shards
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking.standardizing import factors_of_fit
@@ -33,37 +33,36 @@ from rankcore.ranking.svm.newton import NewtonLearner, newton_steps
 from rankcore.ranking.svm.spaces import WeightSpace
 
 
-def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
+def fit_ranksvm(model: Any, shards: Shards, given: FitArguments) -> Any:
     """Return a fitted copy of a `RankSVM`."""
-    check_supported(model, kernel=(None,), warm_start=(False,))
-    if not rows.in_queries:
-        if len(rows.shards) > 1:
+    check_supported(model, classes=(None,), kernel=(None,), warm_start=(False,))
+    shards.grades()
+    if not shards.in_queries:
+        if len(shards.futures) > 1:
             raise ValueError(
-                f"without qid all rows belong to one query, divided among {len(rows.shards)} "
-                "shards: pass qid, or n_shards=1"
+                "without qid all rows belong to one query, divided among "
+                f"{len(shards.futures)} shards: pass qid, or n_shards=1"
             )
         warn_without_qid()
-    fitted = model._fitted_copy(
-        rows.form, rows.n_features, ModelState(None, settings={}), _largest_query=rows.largest_query
-    )
-    monitor = watching.of_queries(fitted, rows)
+    state, largest = ModelState(None, settings={}), shards.largest_query
+    fitted = model._fitted_copy(shards.form, shards.n_features, state, _largest_query=largest)
+    monitor = given.monitor_of_queries(fitted, shards)
     factors = None
     if model.standardize == "auto":
-        factors = factors_of_fit(rows.moments(rows.mean_weight), None, type(model).__name__)
-    balanced = model.balance == "query"
-    rows.shards.transform(prepare, balanced=balanced, mean=rows.mean_weight)
-    sizes = rows.shards.gather(QuerySums.sizes)
+        factors = factors_of_fit(shards.moments(shards.mean_weight), None, type(model).__name__)
+    shards.transform(prepare, balanced=model.balance == "query", mean=shards.mean_weight)
+    sizes = shards.gather(QuerySums.sizes)
     if not any(part.of_queries.size for part in sizes):
         raise nothing_to_learn()
-    space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state), factors)
+    space = ClusterSpace(shards, sizes, as_generator(model.random_state), factors)
     problem: Any = SimpleNamespace(model=space.model)
     with (
         one_blas_thread(),
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())
-        learner = NewtonLearner(fitted, problem, steps, monitor, rows.tied)
-        Trainer(learner, rows.source(), monitor).run()
+        learner = NewtonLearner(fitted, problem, steps, monitor, tied=False)
+        Trainer(learner, shards.source(), monitor).run()
         solution = learner.solution()
     fitted._take(problem, solution)
     model._warn(solution)
