@@ -228,7 +228,7 @@ METRICS = ["ndcg@10", "map", "auc", "misranking", "ERR@5", "P(rel=2)@5"]
 def test_measures_accept_words():
     expected = rc.metrics.evaluate(GRADES, SCORES, qid=QID, metrics=METRICS)
     for y, classes in ((LABELS, FIVE), (ordered(LABELS, FIVE), None), (LABELS.tolist(), FIVE)):
-        found = rc.metrics.evaluate(y, SCORES, qid=QID, metrics=METRICS, classes=classes)
+        found = rc.metrics.evaluate(y, SCORES, qid=QID, metrics=METRICS, labels=classes)
         assert dict(found) == dict(expected)
     categories = ordered(LABELS, FIVE)
     for function, more in (
@@ -242,13 +242,31 @@ def test_measures_accept_words():
         assert found == function(GRADES, SCORES, qid=QID, **more)
 
 
-def test_measures_name_the_parameter_for_words_without_an_order():
-    with pytest.raises(ValueError, match=r"pass classes=.*evaluate\(classes=\["):
-        rc.metrics.evaluate(LABELS, SCORES, qid=QID)
+def evaluated(y, **more):
+    return rc.metrics.evaluate(y, SCORES, qid=QID, **more)
+
+
+def compared(y, **more):
+    return rc.metrics.compare({"a": SCORES, "b": -SCORES}, y, qid=QID, **more)
+
+
+@pytest.mark.parametrize("measured", [evaluated, compared])
+def test_errors_of_words_name_the_parameter_that_takes_their_order(measured):
+    with pytest.raises(ValueError, match=r"pass labels=.*\(labels=\["):
+        measured(LABELS)
+    with pytest.raises(ValueError, match=r"not among labels=\['bad', 'good'\]"):
+        measured(LABELS, labels=["bad", "good"])
+    with pytest.raises(ValueError, match=r"and labels=\['bad', 'good'\] are words"):
+        measured(GRADES, labels=["bad", "good"])
+    with pytest.raises(ValueError, match=r"^labels=.* contradict the order of y's categories"):
+        measured(ordered(LABELS, FIVE), labels=FIVE[::-1])
+    with pytest.raises(ValueError, match="^labels must be words"):
+        measured(LABELS, labels=[1, 2])
+
+
+def test_measures_without_labels_ask_for_an_ordered_categorical():
     with pytest.raises(ValueError, match="pass an ordered pandas categorical"):
         rc.metrics.ndcg_score(LABELS, SCORES, qid=QID)
-    with pytest.raises(ValueError, match=r"'awful' at row 1.*\['bad', 'good'\]"):
-        rc.metrics.evaluate(["bad", "awful"], [1.0, 2.0], classes=["bad", "good"])
 
 
 def test_comparisons_take_words():
@@ -257,8 +275,6 @@ def test_comparisons_take_words():
     found = rc.metrics.compare(systems, LABELS, qid=QID, labels=FIVE)
     assert list(found) == list(expected)
     assert found.query_frame().equals(expected.query_frame())
-    with pytest.raises(ValueError, match=r"compare\(classes=|pass classes="):
-        rc.metrics.compare(systems, LABELS, qid=QID)
 
 
 @pytest.mark.parametrize("by_dtype", [True, False])

@@ -114,20 +114,23 @@ def check_classes(classes: Any, name: str = "classes") -> np.ndarray:
     return classes
 
 
-def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
+def find_classes(
+    labels: np.ndarray, learner: str = "PRank", parameter: str = "classes"
+) -> np.ndarray:
     """Find the distinct labels in ascending order, which are the ranks.
 
     Raises ValueError for strings, whose alphabetical order is rarely the intended one, for a single
-    class, and for an apparently continuous target. ``learner`` is the class name in messages.
+    class, and for an apparently continuous target. ``learner`` is the class name in messages, and
+    ``parameter`` its list of labels.
     """
     if labels.dtype.kind in "US":
         distinct = np.unique(labels)
         shown = distinct[:MOST_SHOWN].tolist()
         more = ", ..." if distinct.size > MOST_SHOWN else ""
         raise ValueError(
-            "string labels have no order of their own: pass classes=, lowest rank first (--classes "
-            "on the command line); in alphabetical order it is "
-            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}])"
+            f"string labels have no order of their own: pass {parameter}=, lowest rank first "
+            "(--classes on the command line); in alphabetical order it is "
+            f"{learner}({parameter}=[{', '.join(map(repr, shown))}{more}])"
         )
     classes = _distinct(labels)
     if classes.size < 2:
@@ -188,8 +191,10 @@ def ranks_around(model_ranks: np.ndarray, declared: np.ndarray) -> tuple[int, in
     )
 
 
-def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def encode(labels: np.ndarray, classes: np.ndarray, parameter: str = "classes") -> np.ndarray:
     """Encode labels as ranks 0 .. k - 1: indices in ``classes``, which may be in any order.
+
+    ``parameter`` is what lists them, for errors: ``classes`` of a model, or ``labels``.
 
     O(n) time for integers of a small range, else O(n log k). Only the result takes memory
     proportional to n.
@@ -222,10 +227,14 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             unknown = classes[encoded] != block
         if unknown.any():
             where = int(unknown.argmax())
+            what = f"y contains the label {block[where].item()!r} at row {start + where}, which is "
+            if parameter != "classes":
+                raise ValueError(
+                    f"{what}not among {parameter}={classes.tolist()}: correct it, or include it"
+                )
             raise ValueError(
-                f"y contains the label {block[where].item()!r} at row {start + where}, which is "
-                f"not among the model's classes {classes.tolist()}; to learn it, include it in "
-                "classes= from the first call on, or in OrdinalLogistic later with grow=True"
+                f"{what}not among the model's classes {classes.tolist()}; to learn it, include it "
+                "in classes= from the first call on, or in OrdinalLogistic later with grow=True"
             )
         ranks[start : start + LABEL_BLOCK] = encoded
     return ranks
@@ -273,20 +282,23 @@ def are_words(y: Any) -> bool:
 
 
 def as_grades(
-    y: Any, words: NDArray[Any] | None, learner: str | None = None
+    y: Any,
+    words: NDArray[Any] | None,
+    learner: str | None = None,
+    parameter: str = "classes",
 ) -> tuple[Any, NDArray[Any] | None]:
     """Replace labels that are words by grades 0, 1 ...; return the words too, lowest first.
 
     Their order is that of ``words`` or of an ordered categorical. Labels that are numbers are
-    returned as they are, with None; an ordered categorical of these must ascend. ``learner`` is
-    what has a parameter ``classes``, for errors.
+    returned as they are, with None; an ordered categorical of these must ascend. In errors,
+    ``learner`` is what takes the words, as its ``parameter``.
     """
     if words is None and not are_words(y):
         check_ascent(declared_order(y))
         return y, None
     labels, order_of_y = as_labels(y)
-    grades = words_among(labels, order_of_y, words, learner)
-    return encode(labels, grades).astype(np.float64), grades
+    grades = words_among(labels, order_of_y, words, learner, parameter)
+    return encode(labels, grades, parameter).astype(np.float64), grades
 
 
 def check_ascent(declared_order: NDArray[Any] | None) -> None:
@@ -300,20 +312,24 @@ def words_among(
     declared_order: NDArray[Any] | None,
     declared: NDArray[Any] | None,
     learner: str | None = None,
+    parameter: str = "classes",
 ) -> NDArray[Any]:
     """Return all labels, lowest grade first: declared, or of the dtype; see `as_grades`."""
     if declared is not None and labels.dtype.kind != "U":
         raise ValueError(
-            f"y holds labels of dtype {labels.dtype}, and classes={declared.tolist()} are words: "
-            "pass y as these words, or leave classes out, as numbers are grades themselves"
+            f"y holds labels of dtype {labels.dtype}, and {parameter}={declared.tolist()} are "
+            f"words: pass y as these words, or leave {parameter} out, as numbers are grades "
+            "themselves"
         )
-    labels_in_order = declared_ranks(declared_order, declared)
+    labels_in_order = declared_ranks(declared_order, declared, parameter)
     if labels_in_order is None and learner is None:
         raise ValueError(
             "labels that are words have no order of their own: pass an ordered pandas categorical, "
             "or number them, 0 for the lowest"
         )
-    return find_classes(labels, str(learner)) if labels_in_order is None else labels_in_order
+    if labels_in_order is None:
+        return find_classes(labels, str(learner), parameter)
+    return labels_in_order
 
 
 def words_of(estimator: Any) -> Any:
@@ -421,13 +437,15 @@ def ranks_among(
 
 
 def declared_ranks(
-    declared_order: NDArray[Any] | None, declared: NDArray[Any] | None
+    declared_order: NDArray[Any] | None,
+    declared: NDArray[Any] | None,
+    parameter: str = "classes",
 ) -> NDArray[Any] | None:
     """Return labels that are declared, lowest first, or those of the dtype; None without both."""
     if declared is None:
         return None if declared_order is None else check_classes(declared_order)
     if declared_order is not None:
-        check_agreement(declared_order, declared)
+        check_agreement(declared_order, declared, parameter)
     return declared
 
 
@@ -438,11 +456,13 @@ def agree(first: NDArray[Any], other: NDArray[Any]) -> bool:
     return both == sorted(both)
 
 
-def check_agreement(declared_order: NDArray[Any], declared: NDArray[Any]) -> None:
-    """Raise ValueError if the order of y's categories differs from ``classes``."""
+def check_agreement(
+    declared_order: NDArray[Any], declared: NDArray[Any], parameter: str = "classes"
+) -> None:
+    """Raise ValueError if the order of y's categories differs from the declared one."""
     if not agree(declared_order, declared):
         raise ValueError(
-            f"classes={declared.tolist()} contradict the order of y's categories, "
+            f"{parameter}={declared.tolist()} contradict the order of y's categories, "
             f"{declared_order.tolist()}: make them the same, or pass y without its order, as "
             "numpy.asarray(y)"
         )

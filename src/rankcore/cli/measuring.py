@@ -102,7 +102,7 @@ def ranking_measures(
         qid=rows.qid,
         metrics=metrics or None,
         convention=convention,
-        classes=words_of(model) if classes is None else classes,
+        labels=words_of(model) if classes is None else classes,
     )
 
 

@@ -183,7 +183,7 @@ def evaluate(
     docid: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
     unjudged: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Evaluate a ranking with several measures, sorting each query once.
@@ -191,7 +191,7 @@ def evaluate(
     Parameters
     ----------
     y_true : array-like, shape (n,)
-        True labels, higher for better: any finite numbers; or words in the order of ``classes`` or
+        True labels, higher for better: any finite numbers; or words in the order of ``labels`` or
         of an ordered categorical, which are the grades 0, 1 ...
     y_score : array-like of numbers, shape (n,)
         Scores, higher for a better rank; finite. Compared as float64, unless a convention differs.
@@ -224,8 +224,8 @@ def evaluate(
         True for a document that nobody judged; its label should be 0. Most measures treat it as not
         relevant; bpref, infAP and the shares of judged documents do not. None: all were judged. A
         label below 0 marks a document that was in the pool, but not in the judged sample.
-    classes : array-like of str, shape (n_grades,), optional
-        Labels that are words, lowest grade first.
+    labels : array-like of str, shape (n_grades,), optional
+        All labels, if they are words, lowest grade first; ``grades_`` of a model.
     n_jobs : int, optional
         Threads; -1 for one per processor. The values do not depend on it.
 
@@ -267,9 +267,9 @@ def evaluate(
         raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
     measures = {name: measure for written in names for name, measure in parse(written)}
     meant = resolve(convention)
-    words = None if classes is None else check_words(classes)
-    labels, _ = as_grades(y_true, words, "evaluate")
-    data = judged(labels, y_score, qid, n_jobs)
+    words = None if labels is None else check_words(labels, "labels")
+    truth, _ = as_grades(y_true, words, "evaluate", "labels")
+    data = judged(truth, y_score, qid, n_jobs)
     ids = data.queries.ids
     ranked = data.by_id(docid)
     kinds = {name: MEASURES[m.kind] for name, m in measures.items()}

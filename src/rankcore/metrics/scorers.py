@@ -52,7 +52,7 @@ class RankingScorer:
             qid=qid,
             metrics=self.metric,
             convention=self.convention,
-            classes=words_of(estimator),
+            labels=words_of(estimator),
         )
         (value,) = evaluation.values()
         return value if greater_is_better(self.metric) else -value

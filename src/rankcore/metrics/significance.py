@@ -147,7 +147,7 @@ def compare(
     else:
         names = ["ndcg@10", "map"] if names is None else names
         words = None if labels is None else check_words(labels, "labels")
-        truth, _ = as_grades(y_true, words, "compare")
+        truth, _ = as_grades(y_true, words, "compare", "labels")
         meant = resolve(convention)
         for name in names:
             parse(name)  # here, so that the error names no system

@@ -300,7 +300,7 @@ class _OfQueries:
         """Return the value of each measure for each query, NaN where it is undefined."""
         scores = model.predict(chunk.X, qid=chunk.qid)
         found: Evaluation = evaluate_queries(
-            chunk.y, scores, qid=chunk.qid, metrics=self.metrics, classes=words_of(model)
+            chunk.y, scores, qid=chunk.qid, metrics=self.metrics, labels=words_of(model)
         )
         return np.array([found.per_query[name] for name in self.names])
 
