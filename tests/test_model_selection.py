@@ -15,7 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 import rankcore as rc
 from rankcore.datasets import make_letor
 from rankcore.metrics import evaluate, ndcg_score
-from rankcore.model_selection import QueryKFold, cross_validate_queries
+from rankcore.model_selection import QueryKFold, cross_val_predict, cross_validate_queries
 from strategies import examples
 
 
@@ -297,3 +297,69 @@ def test_rankers_that_vote_are_measured_by_query():
         scores = model.predict(X[test], qid=qid[test])
         expected.append(rc.metrics.ndcg_score(y[test], scores, qid=qid[test], k=5))
     assert found.values[:, 0].tolist() == expected
+
+
+# ------------------------------------------------------------------- scores of held-out rows
+
+
+RANKERS = {
+    "stumps": lambda: rc.RankBoost(20),
+    "piped": lambda: make_pipeline(StandardScaler(), rc.RankSVM()),
+    "voted": lambda: rc.PairwisePerceptron("voted", max_hypotheses=None, random_state=0),
+    "search": lambda: GridSearchCV(rc.RankBoost(5), {"step": ["third"]}, cv=QueryKFold(2)),
+    "ordinal": lambda: rc.PRank(random_state=0),
+    "lightgbm": lambda: pytest.importorskip("lightgbm").LGBMRanker(
+        n_estimators=5, n_jobs=1, verbose=-1
+    ),
+    "xgboost": lambda: pytest.importorskip("xgboost").XGBRanker(n_estimators=5, n_jobs=1),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_held_out_scores_have_the_measures_of_cross_validation(name):
+    ranker = RANKERS[name]()
+    X, y, qid = data()
+    qid = np.array([f"q{number}" for number in qid])
+    mixed = np.random.default_rng(0).permutation(y.size)
+    X, y, qid = X[mixed], y[mixed], qid[mixed]
+    cv = QueryKFold(3, shuffle=True, random_state=1)
+    scores = cross_val_predict(ranker, X, y, qid=qid, cv=cv)
+    expected = cross_validate_queries(ranker, X, y, qid, metrics=["ndcg@5", "map"], cv=cv)
+    for fold, (_, test) in enumerate(cv.split(X, y, qid)):
+        found = evaluate(y[test], scores[test], qid=qid[test], metrics=["ndcg@5", "map"])
+        assert expected.values[fold].tolist() == pytest.approx(list(found.values()), abs=1e-12)
+
+
+def test_held_out_scores_are_of_whole_queries_by_default():
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data()
+    words = pd.Categorical(np.array(["bad", "fair", "good"])[y], ["bad", "fair", "good"], True)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    expected = np.empty(y.size)
+    for train, test in QueryKFold(5).split(X, qid=qid):
+        expected[test] = rc.RankBoost(9).fit(X[train], y[train], qid=qid[train]).predict(X[test])
+    np.testing.assert_array_equal(cross_val_predict(rc.RankBoost(9), frame, words), expected)
+    renamed = frame.rename(columns={"qid": "session"})
+    found = cross_val_predict(rc.RankBoost(9), renamed, words, qid="session", cv=5)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_held_out_scores_of_rankers_require_whole_queries():
+    X, y, qid = data()
+    with pytest.raises(ValueError, match="requires qid= for a ranker"):
+        cross_val_predict(rc.RankBoost(3), X, y)
+    with pytest.raises(ValueError, match="fold that divides query"):
+        cross_val_predict(rc.RankBoost(3), X, y, qid=qid, cv=KFold(4, shuffle=True))
+    with pytest.raises(ValueError, match="groups must be None with qid"):
+        cross_val_predict(rc.RankBoost(3), X, y, qid=qid, groups=qid)
+
+
+def test_weights_of_queries_apply_to_held_out_scores():
+    X, y, qid = data()
+    weights = np.random.default_rng(0).uniform(0.1, 5, 30)
+    found = cross_val_predict(rc.RankSVM(), X, y, qid=qid, cv=3, params={"sample_weight": weights})
+    for train, test in QueryKFold(3).split(X, qid=qid):
+        model = rc.RankSVM().fit(
+            X[train], y[train], qid=qid[train], sample_weight=weights[qid][train]
+        )
+        np.testing.assert_allclose(found[test], model.predict(X[test]), atol=1e-9)

@@ -31,7 +31,7 @@ from rankcore._core.queries import (
 from rankcore._core.warning import warns_once
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
-from rankcore.metrics.scorers import make_scorer
+from rankcore.metrics.scorers import make_scorer, ranking_scores
 from rankcore.metrics.tables import Table, Tabular, fold_table
 from rankcore.ranking.base import Ranker
 from rankcore.ranking.pairs import weights_of_rows
@@ -265,19 +265,38 @@ def cross_validate_queries(
     >>> scores.names, scores.values.shape
     (['ndcg@10', 'map'], (4, 2))
     """
-    import sklearn
-    from sklearn.model_selection import cross_validate
-
     X, qid = take_queries(X, qid, None)
     if qid is None:
         raise ValueError("cross_validate_queries requires qid, the query of each row; got None")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     scorers = {name: make_scorer(name, convention=convention) for name in names}
-    n = n_rows_of(X)
-    queries = group_rows(qid, n)
+    results = _fit_folds(
+        estimator, X, as_series(y), qid, scoring=scorers, cv=cv, params=fit_params, n_jobs=n_jobs
+    )
+    values = np.column_stack(
+        [results[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
+    )
+    return QueryScores(names, values, results["fit_time"], results["estimator"])
+
+
+def _fit_folds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    qid: Any,
+    *,
+    scoring: Any,
+    cv: Folds,
+    params: dict[str, Any] | None,
+    n_jobs: int | None,
+) -> dict[str, Any]:
+    """Fit and score on folds of whole queries, as `sklearn.model_selection.cross_validate`."""
+    import sklearn
+    from sklearn.model_selection import cross_validate
+
+    queries = group_rows(qid, n_rows_of(X))
     numbers = query_numbers(queries)
-    y = as_series(y)
-    arguments = dict(fit_params or {})
+    arguments = dict(params or {})
     if arguments.get("sample_weight") is not None:
         arguments["sample_weight"] = weights_of_rows(arguments["sample_weight"], queries)
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
@@ -285,21 +304,20 @@ def cross_validate_queries(
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
         folds = [*whole_folds(splitter.split(X, y, numbers), queries, numbers)]
     with sklearn.config_context(enable_metadata_routing=True):
-        results = cross_validate(
+        fits: dict[str, Any] = cross_validate(
             _by_qid(estimator),
             X,
             y,
-            scoring=scorers,
+            scoring=scoring,
             cv=folds,
             params={"qid": numbers, **arguments},
             n_jobs=n_jobs,
             return_estimator=True,
+            return_indices=True,
             error_score="raise",
         )
-    values = np.column_stack(
-        [results[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
-    )
-    return QueryScores(names, values, results["fit_time"], [*map(_as_given, results["estimator"])])
+    fits["estimator"] = [*map(_as_given, fits["estimator"])]
+    return fits
 
 
 class _ByGroup(BaseEstimator):
@@ -349,12 +367,20 @@ def _as_given(fitted: Any) -> Any:
     return fitted.fitted_ if isinstance(fitted, _ByGroup) else fitted
 
 
+def _ranks_documents(estimator: Any) -> bool:
+    """Return whether an estimator, or the last step of a pipeline, learns from queries."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return isinstance(estimator, Ranker) or isinstance(_by_qid(estimator), _ByGroup)
+
+
 @warns_once
 def cross_val_predict(
     estimator: BaseEstimator,
     X: RowsLike,
     y: ArrayLike,
     *,
+    qid: ArrayLike | str | None = None,
     groups: ArrayLike | None = None,
     cv: Folds | None = None,
     n_jobs: int | None = None,
@@ -364,25 +390,33 @@ def cross_val_predict(
     """Predict each row by a model that was not fitted to it, with unchanged labels.
 
     As `sklearn.model_selection.cross_val_predict`, which however replaces strings by numbers in
-    alphabetical order, so that the order of the ranks is lost.
+    alphabetical order, so that the order of the ranks is lost. Queries stay whole: the scores of
+    several rankers are comparable by `rankcore.metrics.compare`, query by query.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier, an ordinal learner, or a pipeline or search around one.
+        A classifier, an ordinal learner, a ranker (also of LightGBM or XGBoost, as in
+        `cross_validate_queries`), or a pipeline or search around one.
     X : array-like or scipy sparse, shape (n_samples, n_features)
+        For a ranker, a DataFrame may have the queries in a column named "qid".
     y : array-like, shape (n_samples,)
         Labels.
+    qid : array-like, shape (n_samples,), or str, optional
+        The query of each row, or the name of a column of a DataFrame X. Required for rankers.
     groups : array-like, shape (n_samples,), optional
-        Groups for the splitter.
+        Groups for the splitter, without queries.
     cv : int, splitter or iterable, optional
-        Folds that hold out each row exactly once; by default five, stratified by label.
+        Folds that hold out each row exactly once; by default five: of whole queries (`QueryKFold`),
+        or without queries stratified by label.
     n_jobs : int, optional
         Number of processes; None is 1, -1 one per processor.
     params : dict, optional
         Further arguments of ``fit``; those with the length of X are sliced with the rows.
     method : str, default="predict"
         Method of the fitted models: ``"predict"``, ``"predict_proba"``, ``"decision_function"`` ...
+        With queries, ``"predict"`` is the score that orders documents: that of ``project`` for an
+        ordinal learner.
 
     Returns
     -------
@@ -393,7 +427,8 @@ def cross_val_predict(
     Raises
     ------
     ValueError
-        If a row is not held out exactly once, or results of the models have different forms.
+        If a row is not held out exactly once, results of the models have different forms, a
+        ranker has no queries, or a fold divides one.
 
     Examples
     --------
@@ -404,42 +439,88 @@ def cross_val_predict(
     >>> table = rc.model_selection.cross_val_predict(learner, X, y, method="predict_proba")
     >>> table[[0, 45, 89]].argmax(axis=1)  # columns: bad, good, ok
     array([0, 2, 1])
+
+    Are two rankers different on the same held-out queries?
+
+    >>> X, y, qid = rc.datasets.make_letor(40, 20, random_state=0)
+    >>> rankers = {"svm": rc.RankSVM(), "boost": rc.RankBoost(20)}
+    >>> scores = {
+    ...     name: rc.model_selection.cross_val_predict(ranker, X, y, qid=qid)
+    ...     for name, ranker in rankers.items()
+    ... }
+    >>> [one.measure for one in rc.metrics.compare(scores, y, qid=qid)]
+    ['ndcg@10', 'map']
     """
+    import sklearn
     from sklearn.model_selection import cross_validate
 
     y = as_series(y)
-    fits = cross_validate(
-        estimator,
-        X,
-        y,
-        groups=groups,
-        scoring=_no_score,
-        cv=cv,
-        n_jobs=n_jobs,
-        params=params,
-        return_estimator=True,
-        return_indices=True,
-        error_score="raise",
-    )
+    if qid is not None or _ranks_documents(estimator):
+        X, qid = take_queries(X, qid, None)
+        if qid is None:
+            raise ValueError(
+                "cross_val_predict requires qid= for a ranker, the query of each row; got None"
+            )
+        if groups is not None:
+            raise ValueError("groups must be None with qid, as folds are of whole queries")
+        queries = query_numbers(group_rows(qid, n_rows_of(X)))
+        fits = _fit_folds(
+            estimator,
+            X,
+            y,
+            qid,
+            scoring=_NoScore(),
+            cv=5 if cv is None else cv,
+            params=params,
+            n_jobs=n_jobs,
+        )
+    else:
+        fits = cross_validate(
+            estimator,
+            X,
+            y,
+            groups=groups,
+            scoring=_NoScore(),
+            cv=cv,
+            n_jobs=n_jobs,
+            params=params,
+            return_estimator=True,
+            return_indices=True,
+            error_score="raise",
+        )
     parts = fits["indices"]["test"]
     models = fits["estimator"]
     rows = np.concatenate(parts)
     n = n_rows_of(X)
     if not np.array_equal(np.sort(rows), np.arange(n)):
         raise ValueError("cv must hold out each row in one part; use cross_validate for others")
-    results = [
-        np.asarray(getattr(model, method)(take_rows(X, part)))
-        for model, part in zip(models, parts, strict=True)
-    ]
+    results = []
+    for model, part in zip(models, parts, strict=True):
+        held_out = take_rows(X, part)
+        if qid is not None and method == "predict":
+            with sklearn.config_context(enable_metadata_routing=True):
+                results.append(np.asarray(ranking_scores(model, held_out, queries[part])))
+        else:
+            results.append(np.asarray(getattr(model, method)(held_out)))
     if method != "predict" and any(result.ndim == 2 for result in results):
         results = _same_columns(results, models, method)
     table = np.concatenate(results)
     return table[np.argsort(rows)]
 
 
-def _no_score(estimator: Any, X: Any, y: Any) -> float:
-    """Return a constant, for calls of `cross_validate` that need only the models."""
-    return 0.0
+class _NoScore:
+    """A scorer for calls of `cross_validate` that need only the models."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **_: Any) -> float:
+        return 0.0
+
+    def get_metadata_routing(self) -> Any:
+        """Return the routing request for ``qid``, which learners without queries do not take."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
 
 
 def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
