@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardized
+from rankcore._ext._moments cimport rc_moments_add_rows, rc_standardize_rows, rc_standardized
 from rankcore._ext._units cimport rc_moments, rc_units
 from rankcore.core cimport rc_rows, rc_rows_get
 
@@ -56,7 +56,7 @@ def standardize(
 ):
     """Write ``(rows - center) * factor``, dense. O(n_features) a row."""
     cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t i, row, n = X.n_rows if order is None else order.shape[0]
+    cdef int64_t i, n = X.n_rows if order is None else order.shape[0]
     cdef rc_units u
     if (
         not rows.canonical
@@ -78,9 +78,11 @@ def standardize(
     u.blank = &blank[0]
     u.n_features = X.n_features
     with nogil:
-        for i in range(n):
-            row = i if order is None else order[i]
-            rc_standardized(&u, rc_rows_get(X, row), &out[i, 0])
+        if order is None:
+            rc_standardize_rows(&u, X, 0, n, &out[0, 0])
+        else:
+            for i in range(n):
+                rc_standardized(&u, rc_rows_get(X, order[i]), &out[i, 0])
 
 
 def change_units(weights, int axis, old, new):

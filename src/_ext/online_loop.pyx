@@ -5,7 +5,9 @@ from libc.stdlib cimport free, malloc
 
 from rankcore._ext._candidates cimport Candidates, follow_row, foresee
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._moments cimport rc_moments_add_rows, rc_n_nonzero, rc_standardized
+from rankcore._ext._moments cimport (
+    rc_moments_add_rows, rc_n_nonzero, rc_standardize_rows, rc_standardized
+)
 from rankcore._ext.online_model cimport ROWS_AHEAD, Learner, OnlineModel, Standard
 from rankcore.core cimport RC_FLOAT64, rc_row, rc_rows, rc_rows_get
 
@@ -13,7 +15,7 @@ cdef extern from "_ahead.h" nogil:
     void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
 
 cdef extern from "_beyond.h" nogil:
-    bint rc_any_beyond(rc_row x, double limit)
+    bint rc_any_beyond(const rc_row *x, double limit)
 
 
 # Units are recomputed from the moments at each of the first rows, then whenever the number of rows
@@ -40,12 +42,12 @@ cdef bint _add_together(
     for k in range(ROWS_AHEAD):
         if weights != NULL and not weights[row + k] > 0:
             return False
-        rc_standardized(&s.units, rc_rows_get(X, row + k), s.rows + k * n)
+    rc_standardize_rows(&s.units, X, row, row + ROWS_AHEAD, s.rows)
     all_rows.data = s.rows
     all_rows.indices = NULL
     all_rows.n = ROWS_AHEAD * n
     all_rows.dtype = RC_FLOAT64
-    if rc_any_beyond(all_rows, FAR):
+    if rc_any_beyond(&all_rows, FAR):
         return False
     rc_moments_add_rows(&s.moments, X, weights, row, row + ROWS_AHEAD)
     s.ahead = s.ready = ROWS_AHEAD
@@ -67,16 +69,16 @@ cdef bint _add(
     cdef bint counts = weights == NULL or weights[row] > 0
     cdef int64_t rows = <int64_t> totals[0] + counts
     cdef double values = totals[2]  # that are not 0
-    if huge and rc_any_beyond(x, LARGEST):
+    if huge and rc_any_beyond(&x, LARGEST):
         return False
     s.due = rows <= FIRST_ROWS or rows & (rows - 1) == 0
     if not s.due and s.active:
         x = rc_standardized(&s.units, x, s.rows + (ROWS_AHEAD - 1) * s.units.n_features)
-        s.due = rc_any_beyond(x, FAR)
+        s.due = rc_any_beyond(&x, FAR)
     elif not s.due:
         if counts:
             values += rc_n_nonzero(x)
-        s.due = values * 8 > rows * s.moments.n_features and rc_any_beyond(x, FAR)
+        s.due = values * 8 > rows * s.moments.n_features and rc_any_beyond(&x, FAR)
     if s.due and not renews:
         s.due = False
         return False

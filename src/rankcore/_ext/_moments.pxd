@@ -15,3 +15,6 @@ cdef extern from "_moments.h" nogil:
 
 cdef extern from "_standardized.h" nogil:
     rc_row rc_standardized(const rc_units *u, rc_row x, double *out)
+    void rc_standardize_rows(
+        const rc_units *u, const rc_rows *X, int64_t start, int64_t stop, double *out
+    )

@@ -8,7 +8,7 @@
 #include "rankcore_vectors.h"
 
 /* Writes a standardised row, dense, to out. O(n_features). */
-RC_CLONES_ static void rc_standardize_(const rc_units *u, rc_row x, double *restrict out)
+RC_INLINE_ void rc_standardize_(const rc_units *u, rc_row x, double *restrict out)
 {
     const double *restrict center = u->center, *restrict factor = u->factor;
     int64_t i;
@@ -33,11 +33,26 @@ RC_CLONES_ static void rc_standardize_(const rc_units *u, rc_row x, double *rest
     }
 }
 
-/* The same; returns the standardised row. */
+/* Writes some rows, one after the other. */
+RC_CLONES_ static inline void rc_standardize_rows(const rc_units *u, const rc_rows *X,
+                                                  int64_t start, int64_t stop, double *out)
+{
+    int64_t i;
+    for (i = start; i < stop; i++, out += u->n_features) {
+        rc_standardize_(u, rc_rows_get(X, i), out);
+    }
+}
+
+RC_CLONES_ static void rc_standardize_one_(const rc_units *u, const rc_row *x, double *out)
+{
+    rc_standardize_(u, *x, out);
+}
+
+/* Writes a row, and returns the standardised one. */
 static inline rc_row rc_standardized(const rc_units *u, rc_row x, double *out)
 {
     const rc_row row = {out, NULL, u->n_features, RC_FLOAT64};
-    rc_standardize_(u, x, out);
+    rc_standardize_one_(u, &x, out);
     return row;
 }
 
