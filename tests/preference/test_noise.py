@@ -176,6 +176,33 @@ def test_repeating_judge_is_detected():
     assert copies[1] < 0.3
 
 
+PANELS = {"one careless": (0.1, 0.45), "one adversary": (0.1, 0.1, 0.9)}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_order_is_not_doubted_as_a_whole_for_one_bad_judge(panel):
+    # If all judges may be adversaries, the reverse of the order is left as likely as a tenth.
+    claimed, true = [], []
+    for seed in range(4):
+        places = np.random.default_rng([seed, 11]).permutation(20)
+        judges = {
+            name: Judge(places, [seed, k], noise=min(rate, 1 - rate))
+            for k, (name, rate) in enumerate(zip("abc", PANELS[panel], strict=False))
+        }
+        sampler = Sampler(list(range(20)), judges=list(judges), seed=seed)
+        while sampler.n_answers < 250 and (asked := sampler.ask(25)):
+            for comparison in asked:
+                answer = judges[comparison.judge](*comparison.items)
+                if comparison.judge == "c":
+                    answer = not answer
+                sampler.tell(comparison, answer)
+        claimed.append(sampler.uncertainty().inversions)
+        wrong = [u > v for u, v in combinations(places[sampler.ranking()], 2)]
+        true.append(np.mean(wrong))
+    assert np.mean(true) < 0.03
+    assert np.mean(true) - 0.02 < np.mean(claimed) < 0.05
+
+
 @pytest.mark.slow
 def test_unknown_adversary_costs_no_more_than_a_known_one():
     taus, negative = {"learned": [], "known": []}, []

@@ -44,7 +44,7 @@ CHAINS = 8
 # while the error rate is uncertain, raises the claims for a coin from .34 to .42, but lowers tau of
 # 60 items, 300 calls and 20% wrong answers from .67 to .62.
 _PRIORS = np.array([0.3, 0.7, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
-_POSITIVE = 0.9  # prior probability that one of several judges is not an adversary
+_POSITIVE = 0.97  # prior probability that one of several judges is not an adversary
 _START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
 # Answers that a given error rate counts for.
 _NOISE_COUNTS = 40.0
