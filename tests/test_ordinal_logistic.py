@@ -203,3 +203,42 @@ def test_damaged_counts_of_ranks_and_scores_are_rejected(name, values):
     spec.arrays[name] = np.array(values, dtype=spec.arrays[name].dtype)
     with pytest.raises(ValueError, match="score must|ranks must have"):
         rc.OrdinalLogistic()._restore(spec)
+
+
+def test_counts_of_equal_rows_are_weights():
+    """A table of counts gives probabilities near those of the optimum for the repeated rows."""
+    cells = np.array([[a, b] for a in (0.0, 1.0) for b in (0.0, 1.0)])
+    rng = np.random.default_rng(0)
+    X = cells[rng.integers(0, 4, 2000)]
+    y = np.digitize(X @ [1.5, -1.0] + rng.logistic(size=2000), [-1, 1])
+    distinct, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+
+    def loss(parameters):
+        return mean_loss(parameters, X, y + 1, 3)
+
+    best = minimize(loss, np.zeros(4), method="BFGS")
+    model = rc.OrdinalLogistic(max_iter=200, random_state=0)
+    model.fit(distinct[:, :2], distinct[:, 2], sample_weight=counts)
+    found = loss(np.concatenate([model.coef_, model.thresholds_]))
+    assert found < 1.02 * best.fun
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+def test_only_ratios_of_weights_count_in_a_fit(factor):
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(200, 3)), rng.integers(0, 3, 200), rng.uniform(0.5, 2, 200)
+    plain, scaled = (
+        rc.OrdinalLogistic(random_state=0).fit(X, y, sample_weight=weights * c) for c in (1, factor)
+    )
+    np.testing.assert_array_equal(plain.coef_, scaled.coef_)
+    weights[:50] = 0  # rows without weight do not count in the mean
+    left_out, dropped = (
+        rc.OrdinalLogistic(shuffle=False, standardize=False).fit(
+            X[rows], y[rows], sample_weight=weights[rows]
+        )
+        for rows in (slice(None), slice(50, None))
+    )
+    np.testing.assert_array_equal(left_out.coef_, dropped.coef_)
+    equal = rc.OrdinalLogistic(random_state=0).fit(X, y, sample_weight=np.full(200, 7.0))
+    without = rc.OrdinalLogistic(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(equal.coef_, without.coef_)

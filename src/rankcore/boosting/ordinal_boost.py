@@ -392,7 +392,12 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
             window.labels, rows.n_rows, declared_labels(self, classes), type(self).__name__
         )
         weights = row_weights(
-            window.sample_weight, self.class_weight, ranks, labels, all_rows=True, visits=False
+            window.sample_weight,
+            self.class_weight,
+            ranks,
+            labels,
+            all_rows=True,
+            meaning="factors",
         )
         state = self._begin_state(rows.n_features, ranks, labels, weights)
         fitted = self._fitted_copy(source.given, rows.n_features, state, ranks_=labels)

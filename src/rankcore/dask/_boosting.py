@@ -210,7 +210,7 @@ def fit_ranks(model: Any, shards: Shards, given: FitArguments) -> Any:
     check_boosted(model)
     check_supported(model, loss=("absolute", "zero_one", "squared"))
     ranks = shards.ranks(model, given.classes)
-    weigh_rows(model.class_weight, shards, ranks, visits=False)
+    weigh_rows(model.class_weight, shards, ranks, meaning="factors")
     counts = np.sum(shards.gather(rank_counts, ranks=ranks), axis=0)
     learner = copy(model)
     learner._categories = None

@@ -30,7 +30,7 @@ from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
 from rankcore.ordinal.training import OnlineLearner, partial_fit_online
-from rankcore.ordinal.weights import WeightFacts, weights_of_classes
+from rankcore.ordinal.weights import Meaning, WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
 from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.perceptron_training import PairwiseLearner
@@ -46,7 +46,7 @@ def fit_ordinal(model: Any, shards: Shards, given: FitArguments) -> Any:
     if model.class_weight is not None or shards.weighted:
         model._check_weighable()
     mean_square, share_of_nonzero = scales_of(shards)
-    weigh_rows(model.class_weight, shards, ranks, visits=not model._weighs_steps)
+    weigh_rows(model.class_weight, shards, ranks, meaning=model._weights_are)
     if state.model.standardizes and share_of_nonzero <= SPARSE:
         state.model.leave_alone()
     elif state.model.standardizes:
@@ -142,7 +142,7 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
     return replace(base, model=model, log=log, streaming=False)
 
 
-def weigh_rows(class_weight: Any, shards: Shards, ranks: NDArray[Any], visits: bool) -> None:
+def weigh_rows(class_weight: Any, shards: Shards, ranks: NDArray[Any], meaning: Meaning) -> None:
     """Multiply the weights of rows by those of their classes, with means over all shards."""
     if class_weight is None and not shards.weighted:
         return
@@ -154,7 +154,7 @@ def weigh_rows(class_weight: Any, shards: Shards, ranks: NDArray[Any], visits: b
         of_classes = weights_of_classes(class_weight, counts, ranks)
     of_shards = shards.gather(weight_facts, of_classes=of_classes, ranks=ranks)
     facts = WeightFacts.together(of_shards)
-    divisor = facts.divisor(visits=visits)
+    divisor = facts.divisor(meaning)
     shards.keep([part.largest > 0 for part in of_shards])
     equal = facts.all_weigh(divisor)
     shards.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)

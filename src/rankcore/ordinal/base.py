@@ -46,7 +46,7 @@ from rankcore.ordinal.training import (
     warn_of_constant,
 )
 from rankcore.ordinal.validation import check_eval_metric, held_out_labels
-from rankcore.ordinal.weights import CLASS_WEIGHT, Block, Examples, as_steps
+from rankcore.ordinal.weights import CLASS_WEIGHT, Block, Examples, Meaning, as_steps
 from rankcore.progress import watched
 
 
@@ -109,8 +109,8 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
     _merges = False
     # Form of the scores, whose arrays `_parameters` returns in the order of `FORMS`.
     _form: ClassVar[str]
-    # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
-    _weighs_steps = False
+    # The meaning of the weight of a row.
+    _weights_are: ClassVar[Meaning] = "visits"
     _record_class: ClassVar[type[OnlineRecord]] = OnlineRecord
     _state: OnlineRecord
     n_features_in_: int
@@ -275,7 +275,7 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the number of visits and step factor of each row; None if all are 1."""
-        return as_steps(weights) if self._weighs_steps else (weights, None)
+        return (weights, None) if self._weights_are == "visits" else as_steps(weights)
 
     def _learn(self, state: OnlineRecord, block: Block) -> int:
         """Learn a block; return the first position not learned."""
@@ -324,8 +324,9 @@ class OnlineOrdinalClassifier(SerializableMixin, ClassifierMixin, BaseEstimator)
         sample_weight : array-like, shape (n_samples,), optional
             Non-negative weights of the rows; the Notes of each learner define their effect.
             Learners that multiply steps by weights use them as they are, and warn if their mean is
-            below 0.01. For those that count visits, weights are relative if all are at most 1, with
-            some strictly between 0 and 1: they are scaled to mean 1.
+            below 0.01; `OrdinalLogistic` divides them by their mean. For those that count visits,
+            weights are relative if all are at most 1, with some strictly between 0 and 1: they are
+            scaled to mean 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass.
         eval_X, eval_y : array-like, or lists of them, optional

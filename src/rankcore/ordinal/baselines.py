@@ -167,7 +167,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
     _form = "rounded"
     _model_class = kernels.WidrowHoffModel
     _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
-    _weighs_steps = True
+    _weights_are = "factors"
     _merges = True
 
     _constraints: ClassVar[Constraints] = {
@@ -362,7 +362,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     _model_class = kernels.MulticlassModel
     _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
-    _weighs_steps = True
+    _weights_are = "factors"
     _merges = True
     _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}

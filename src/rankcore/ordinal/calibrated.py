@@ -216,7 +216,7 @@ class CalibratedOrdinal(
         ranks = encode(labels, ordered_labels)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
         weights_by_row = row_weights(
-            weights, None, ranks, ordered_labels, all_rows=True, visits=False
+            weights, None, ranks, ordered_labels, all_rows=True, meaning="factors"
         )
         fits = HeldOutFits(estimator, sliced, labels, ordered_labels, weights)
         if is_frozen(estimator):

@@ -215,7 +215,7 @@ class CuSumRank(OnlineOrdinalClassifier):
 
     _form = "tasks"
     _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS, **OF_FORGETTING}
-    _weighs_steps = True
+    _weights_are = "factors"
     _model_class = kernels.CuSumModel
     _merges = True
 

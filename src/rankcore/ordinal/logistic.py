@@ -141,10 +141,12 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
 
     A step costs O(non-zeros + n_classes), probabilities O(non-zeros + n_classes); the model has
     n_features + n_classes - 1 numbers, twice that with ``average``. The weight of a row multiplies
-    its step; averages count each learned row once. There is no regularisation beside the number of
-    passes. Ranks of ``classes`` without rows have small probabilities, about 1e-7 if the scores of
-    rows change little after they are learned, larger after short fits with long steps. Those of the
-    other ranks are as without them.
+    its step. ``fit`` divides weights by their mean, as the minimum of the loss does not depend on
+    it, so that counts of equal rows are weights, too; ``partial_fit`` takes them as they are, and
+    large ones overshoot. Averages count each learned row once. There is no regularisation beside
+    the number of passes. Ranks of ``classes`` without rows have small probabilities, about 1e-7 if
+    the scores of rows change little after they are learned, larger after short fits with long
+    steps. Those of the other ranks are as without them.
 
     Plain form: ``tests/reference/logistic.py``, ``ordinal_logistic``.
 
@@ -181,7 +183,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     _model_class = LogisticModel
     _merges = True
     _one_direction = True
-    _weighs_steps = True
+    _weights_are = "shares"
     _built_in: ClassVar = {"average": bool, **OF_UNITS, **OF_FORGETTING}
     _constraints: ClassVar = {"eta0": Real(1e-100, 1e100), "half_life": ANY_HALF_LIFE}
 

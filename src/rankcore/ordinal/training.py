@@ -170,7 +170,7 @@ class OnlineLearner(PassLearner):
                 self.ranks,
                 self.classes,
                 all_rows=True,
-                visits=not model._weighs_steps,
+                meaning=model._weights_are,
             )
             self._of_rows = weights
             if weights is not None:
@@ -181,7 +181,7 @@ class OnlineLearner(PassLearner):
             counts = np.zeros(self.classes.size, dtype=np.int64)
             counts[encode(stats.labels, self.classes)] = stats.counts
             self._of_classes = class_weights(
-                model.class_weight, counts, self.classes, not model._weighs_steps
+                model.class_weight, counts, self.classes, model._weights_are
             )
 
     @property
@@ -361,7 +361,7 @@ def partial_fit_online(
         ranks,
         classes,
         all_rows=False,
-        visits=not model._weighs_steps,
+        meaning=model._weights_are,
     )
     if weights is not None:
         model._check_weighable()

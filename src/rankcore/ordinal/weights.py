@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from rankcore._core.warning import warn_of_small_weights
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 
+# What the weight of a row is, see `row_weights`.
+Meaning = Literal["visits", "factors", "shares"]
 # Maximum of a sum of weights.
 LARGEST = Fraction(np.finfo(np.float64).max)
 # Maximum mean number of visits per row.
@@ -52,14 +54,15 @@ def row_weights(
     classes: np.ndarray,
     *,
     all_rows: bool,
-    visits: bool,
+    meaning: Meaning,
 ) -> np.ndarray | None:
     """Return sample weight times class weight of each row; None if all are 1.
 
-    With ``visits``, weights are numbers of visits: if none exceeds 1 and some lie strictly between
-    0 and 1, as in boosting, they are relative, and divided by their mean. Otherwise they are
-    factors of steps or of the loss, as they are; a small mean is warned of. Neither applies to a
-    part of a stream, without ``all_rows``.
+    Numbers of ``"visits"`` are relative if none exceeds 1 and some lie strictly between 0 and 1, as
+    in boosting: they are divided by their mean. ``"factors"`` of steps or of the loss are taken as
+    they are; a small mean is warned of. ``"shares"`` of the loss are factors of steps whose scale
+    has no meaning: they are divided by the mean of the positive ones. Neither applies to a part of
+    a stream, without ``all_rows``.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -76,7 +79,7 @@ def row_weights(
     if weights is None:
         return None
     facts = WeightFacts.of(weights)
-    divisor = facts.divisor(visits, all_rows)
+    divisor = facts.divisor(meaning, all_rows)
     return None if facts.all_weigh(divisor) else weights / divisor
 
 
@@ -122,29 +125,33 @@ class WeightFacts:
         """Return whether all weights equal a value; True if there are no rows."""
         return self.least >= value >= self.largest
 
-    def divisor(self, visits: bool, all_rows: bool = True) -> float:
+    def divisor(self, meaning: Meaning, all_rows: bool = True) -> float:
         """Return the divisor of the weights; raise if all are 0 or the sum overflows."""
         if not self.largest:
             raise ValueError("class_weight leaves every row without weight")
-        if visits:
+        if meaning == "visits":
             relative = all_rows and self.largest <= 1 and self.fractions
             return float(self.total / self.n_rows) if relative else 1.0
         if self.total > LARGEST:
             raise ValueError(
                 "the sum of the weights must be finite; it overflows: divide them by their mean"
             )
-        if all_rows:
-            warn_of_small_weights(float(self.total / self.n_weighted))
+        if not all_rows:
+            return 1.0
+        mean = float(self.total / self.n_weighted)
+        if meaning == "shares":
+            return mean
+        warn_of_small_weights(mean)
         return 1.0
 
 
 def class_weights(
-    class_weight: Any, counts: np.ndarray, classes: np.ndarray, visits: bool
+    class_weight: Any, counts: np.ndarray, classes: np.ndarray, meaning: Meaning
 ) -> np.ndarray | None:
     """Return the weight of the rows of each class, as `row_weights` would; None if all are 1."""
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
-    divisor = facts.divisor(visits)
+    divisor = facts.divisor(meaning)
     return None if facts.all_weigh(divisor) else weights / divisor
 
 

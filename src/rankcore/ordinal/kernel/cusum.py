@@ -209,7 +209,7 @@ default="oldest"
 
     _model_class = KernelCuSumModel
     _built_in: ClassVar[BuiltIn] = {**OF_INTERCEPTS, **OF_UNITS}
-    _weighs_steps = True
+    _weights_are = "factors"
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
         "update": "perceptron",
