@@ -394,6 +394,23 @@ def test_groups_come_by_metadata_routing():
     assert scores[0] == model.score(X[held_out], y[held_out])
 
 
+def test_pipelines_are_calibrated_with_metadata_routing():
+    X, y = problem(300)
+    weights = np.random.default_rng(0).integers(1, 4, 300)
+    groups = np.repeat(np.arange(30), 10)
+    model = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), rc.PRank(random_state=0)))
+    plain = clone(model).fit(X, y, sample_weight=weights, groups=groups)
+    with config_context(enable_metadata_routing=True):
+        routed = clone(model).fit(X, y, sample_weight=weights, groups=groups)
+        scores = cross_val_score(
+            model, X, y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
+        )
+    assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
+    learned, held_out = next(GroupKFold(3).split(X, y, groups))
+    model.fit(X[learned], y[learned], groups=groups[learned])
+    assert scores[0] == model.score(X[held_out], y[held_out])
+
+
 @pytest.mark.parametrize("frame", [False, True])
 def test_rows_may_have_any_form_that_the_estimator_accepts(frame):
     X, y = problem(300)

@@ -614,6 +614,7 @@ def test_numbers_beyond_float64_are_values_out_of_range():
         (rc.OrdinalBoost, "max_iter", "use n_estimators$"),
         (rc.PRank, "n_estimators", "use max_iter$"),
         (rc.RankSVM, "num_leaves", "its parameters are C, loss, "),
+        (rc.CalibratedOrdinal, "class_weight", r".*, classes; .* PRank\(class_weight=\.\.\.\)$"),
     ],
 )
 def test_names_of_other_libraries_are_explained(learner, name, hint):

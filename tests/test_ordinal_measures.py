@@ -1,5 +1,6 @@
 """Measures of predicted ranks: by hand, by plain loops, as scikit-learn has them, and bad input."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from rankcore.metrics import (
     accuracy_within,
     brier_score,
+    compare,
     confusion_by_rank,
     log_loss,
     macro_rank_loss,
@@ -319,3 +321,30 @@ def test_a_table_of_confusion_that_would_fill_the_memory_is_rejected():
     with pytest.raises(ValueError, match="at most 4096 labels"):
         confusion_by_rank([1], [1], labels=range(10**6))
     assert confusion_by_rank([1], [2], labels=range(4096))[1, 2] == 1
+
+
+def test_named_columns_of_probabilities_may_have_any_order():
+    ranks = ["poor", "fair", "good"]  # not alphabetical
+    rng = np.random.default_rng(0)
+    by_rank = rng.dirichlet(np.ones(3), 50)
+    y = rng.choice(ranks, 50)
+    as_predicted = by_rank[:, np.argsort(ranks)]
+    other = pd.DataFrame(rng.dirichlet(np.ones(3), 50), columns=sorted(ranks))
+    expected = [measure(y, as_predicted, labels=ranks) for measure in PROBABILITIES.values()]
+    compared = compare({"a": as_predicted, "b": other}, y, metrics="rps", labels=ranks)
+    for order in itertools.permutations(range(3)):
+        names = [ranks[j] for j in order]
+        frame = pd.DataFrame(by_rank[:, order], columns=names)
+        found = [measure(y, frame, labels=ranks) for measure in PROBABILITIES.values()]
+        assert found == expected
+        systems = {"a": frame, "b": other}
+        assert compare(systems, y, metrics="rps", labels=ranks)[0] == compared[0]
+    numbered = pd.DataFrame(as_predicted)  # columns without names are in ascending order
+    assert [m(y, numbered, labels=ranks) for m in PROBABILITIES.values()] == expected
+    stars = pd.DataFrame(by_rank, columns=[1, 2, 3])
+    truth = [ranks.index(word) + 1 for word in y]
+    for frame in (stars, stars[[3, 1, 2]], stars.rename(columns=str)[["2", "1", "3"]]):
+        found = [m(truth, frame, labels=[1, 2, 3]) for m in PROBABILITIES.values()]
+        assert found == expected
+    with pytest.raises(ValueError, match="must be named by the labels .*'poor', 'fair', 'good'"):
+        brier_score(y, frame.set_axis(["poor", "fair", "top"], axis=1), labels=ranks)

@@ -340,13 +340,13 @@ _ELSEWHERE = {
 }
 
 
-def nearest_parameter(name: str, accepted: Iterable[str]) -> str | None:
+def nearest_parameter(name: str, accepted: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the synonym of an unknown parameter, else the most similar parameter, or None."""
     by_letters = {parameter.lower(): parameter for parameter in accepted}
     for parameter, elsewhere in _ELSEWHERE.items():
         if name in elsewhere.split() and parameter in by_letters:
             return parameter
-    near = get_close_matches(name.lower(), by_letters, 1)
+    near = get_close_matches(name.lower(), by_letters, 1, cutoff)
     return by_letters[near[0]] if near else None
 
 
@@ -358,7 +358,10 @@ def unknown_parameter(learner: type, params: Iterable[str]) -> str | None:
     accepted = [name for name in signed if name != "self"]
     for name in params:
         if name not in accepted:
-            meant = nearest_parameter(name, accepted)
+            wraps = "estimator" in accepted
+            meant = nearest_parameter(name, accepted, 0.8 if wraps else 0.6)
             hint = f"use {meant}" if meant else f"its parameters are {', '.join(accepted)}"
+            if wraps and not meant:
+                hint += f"; those of a learner are set on it, as in PRank({name}=...)"
             return f"{learner.__name__} has no parameter {name!r}: {hint}"
     return None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.frames import names_of
 from rankcore._core.inputs import reject_mask
 from rankcore._core.labels import is_rising
 from rankcore._core.numbers import Floats, weighted_mean
@@ -35,7 +36,8 @@ def ranked_probability_score(
         True labels.
     y_proba : array-like of numbers, shape (n, k)
         Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
-        alphabetical), as those of ``predict_proba``.
+        alphabetical), as those of ``predict_proba``; those of a data frame that are named by the
+        labels may be in any order.
     labels : array-like, shape (k,), optional
         All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
         words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
@@ -88,7 +90,8 @@ def brier_score(
         True labels.
     y_proba : array-like of numbers, shape (n, k)
         Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
-        alphabetical), as those of ``predict_proba``.
+        alphabetical), as those of ``predict_proba``; those of a data frame that are named by the
+        labels may be in any order.
     labels : array-like, shape (k,), optional
         All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
         words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
@@ -134,7 +137,8 @@ def log_loss(
         True labels.
     y_proba : array-like of numbers, shape (n, k)
         Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
-        alphabetical), as those of ``predict_proba``.
+        alphabetical), as those of ``predict_proba``; those of a data frame that are named by the
+        labels may be in any order.
     labels : array-like, shape (k,), optional
         All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
         words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
@@ -205,6 +209,20 @@ def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floa
     return extended / extended.sum(axis=1, keepdims=True)
 
 
+def _columns_of_ranks(y_proba: Any, ordered_labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the column of each rank: by name in a frame, else in ascending order of labels."""
+    names = [str(name) for name in names_of(y_proba) or ()]
+    texts = [str(label) for label in ordered_labels.tolist()]
+    if names and sorted(names) == sorted(texts):
+        return np.array([names.index(text) for text in texts])
+    if {*names} & {*texts} and names != [str(j) for j in range(len(names))]:
+        raise ValueError(
+            f"the columns of y_proba must be named by the labels {texts}; got {names}: rename "
+            "them, or pass an array with columns in ascending order of the labels"
+        )
+    return np.argsort(np.argsort(ordered_labels))
+
+
 def checked_probabilities(
     y_true: Any, y_proba: Any, labels: Any
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
@@ -228,7 +246,7 @@ def checked_probabilities(
             + (" in y_true; name all of them in labels=" if order is None else "")
         )
     place = places_of("y_true", truth, ordered_labels)
-    columns = np.argsort(np.argsort(ordered_labels))  # column of each rank
+    columns = _columns_of_ranks(y_proba, ordered_labels)
     if not is_rising(columns):
         table = table[:, columns]
     # Probabilities computed as float32 add up to 1 only to this tolerance.

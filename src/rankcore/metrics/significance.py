@@ -52,7 +52,7 @@ def compare(
     scores : mapping of str to array-like
         At least two systems, by name: scores of the rows, shape (n,); or without ``qid``,
         predicted labels, shape (n,), or probabilities of ranks, shape (n, k), with columns as
-        ``predict_proba`` has them.
+        ``predict_proba`` has them, or of a data frame, named by the labels.
     y_true : array-like, shape (n,)
         With ``qid``, numbers, higher for better, or words, as for `evaluate`. Otherwise ordered
         labels.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, isspmatrix
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
@@ -53,7 +54,9 @@ class HeldOutFits:
         if self.weights is not None:
             arguments[f"{prefix}sample_weight"] = self.weights[rows]
         _check_accepts(last_step(copied), [name.removeprefix(prefix) for name in arguments])
-        return copied.fit(_taken(self.X, rows), self.labels[rows], **arguments)
+        # With metadata routing a pipeline takes no arguments with the name of a step.
+        with config_context(enable_metadata_routing=False):
+            return copied.fit(_taken(self.X, rows), self.labels[rows], **arguments)
 
     def frozen(self) -> HeldOutScores:
         """Score all rows by the fitted learner, which must not have learned from them."""
