@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import fsum, ldexp
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
 from rankcore.ordinal.training import OnlineLearner, partial_fit_online
-from rankcore.ordinal.weights import Meaning, WeightFacts, weights_of_classes
+from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
 from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.perceptron_training import PairwiseLearner
@@ -142,7 +142,12 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
     return replace(base, model=model, log=log, streaming=False)
 
 
-def weigh_rows(class_weight: Any, shards: Shards, ranks: NDArray[Any], meaning: Meaning) -> None:
+def weigh_rows(
+    class_weight: Any,
+    shards: Shards,
+    ranks: NDArray[Any],
+    meaning: Literal["visits", "factors", "shares"],
+) -> None:
     """Multiply the weights of rows by those of their classes, with means over all shards."""
     if class_weight is None and not shards.weighted:
         return
