@@ -201,10 +201,10 @@ def plan(
     Examples
     --------
     >>> from rankcore.preference import plan
-    >>> judge = {"noise": 0.2, "price": 0.002, "simulations": 5, "random_state": 0}
-    >>> few, many = (plan(30, budget=calls, **judge) for calls in (100, 600))
+    >>> judge = {"noise": 0.2, "price": 0.002, "simulations": 2, "random_state": 0}
+    >>> few, many = (plan(12, budget=calls, **judge) for calls in (30, 120))
     >>> few.method, few.price, few.tau < 0.7 < 0.9 < many.tau
-    ('rating', 0.2, True)
+    ('rating', 0.06, True)
     """
     check_integer(n, "n", 2)
     check_count(parallel, "parallel")
