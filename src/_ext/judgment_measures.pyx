@@ -51,7 +51,7 @@ cdef double _bpref(const Measure *m, const Query *q, int64_t relevant) noexcept 
 
 cdef double _inferred_ap(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
     """Return inferred AP (Yilmaz and Aslam 2006): expected precisions if a sample was judged."""
-    cdef int64_t i, found = 0, others = 0, sampled_out = 0
+    cdef int64_t i, relevant_so_far = 0, others = 0, sampled_out = 0
     cdef double value = 0.0, added = 1.0 / INVERSE_OF_ADDED, j
     for i in range(q.n):
         if q.y[i] == -DBL_MAX:
@@ -61,14 +61,14 @@ cdef double _inferred_ap(const Measure *m, const Query *q, int64_t relevant) noe
         elif q.y[i] < m.rel:
             others += 1
         else:
-            found += 1
+            relevant_so_far += 1
             if i == 0:
                 value += 1.0
             else:
                 j = i
                 value += 1.0 / (j + 1.0) + (j / (j + 1.0)) * (
-                    (found - 1 + others + sampled_out) / j
-                ) * ((found - 1 + added) / (found - 1 + others + 2 * added))
+                    (relevant_so_far - 1 + others + sampled_out) / j
+                ) * ((relevant_so_far - 1 + added) / (relevant_so_far - 1 + others + 2 * added))
     return value / relevant
 
 
@@ -76,13 +76,13 @@ cdef double _interpolated_precision(
     const Measure *m, const Query *q, int64_t relevant
 ) noexcept nogil:
     """Return the maximum precision at positions where the recall is at least x."""
-    cdef int64_t i, wanted, found = 0
+    cdef int64_t i, wanted, relevant_so_far = 0
     cdef double value = 0.0
     wanted = <int64_t> (m.x * relevant + (0.9 if m.up else 0.5))
     for i in range(q.n):
-        found += q.y[i] >= m.rel
-        if found >= wanted:
-            value = max(value, <double> found / (i + 1))
+        relevant_so_far += q.y[i] >= m.rel
+        if relevant_so_far >= wanted:
+            value = max(value, <double> relevant_so_far / (i + 1))
     return value
 
 

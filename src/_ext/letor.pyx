@@ -357,11 +357,11 @@ cdef str _text(const uint8_t *start, const uint8_t *end, Py_ssize_t most):
 
 cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
     cdef const uint8_t *end = line_end(scan.line, scan.stop)
-    found = _text(scan.token, min(token_end(scan.token), end), 40)
+    word = _text(scan.token, min(token_end(scan.token), end), 40)
     if fault == Fault.NUL:
         return f"found a NUL byte in {_text(scan.token, end, 40)}: is this a text file?"
     if fault == Fault.LABEL_NOT_FINITE:
-        return f"label {found}; a label must be a finite number"
+        return f"label {word}; a label must be a finite number"
     if fault == Fault.QID:
         return "found 'qid:' without an id; expected qid:id"
     if fault == Fault.QID_MISSING:
@@ -369,10 +369,10 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
     if fault == Fault.QID_UNEXPECTED:
         return "the row has a qid:, while the rows before it have none; expected one in all or none"
     if fault == Fault.FEATURE and scan.token[0] == c'-' and c'0' <= scan.token[1] <= c'9':
-        return f"a feature has a negative number: {found}"
+        return f"a feature has a negative number: {word}"
     if fault == Fault.LARGE:
         return (
-            f"a feature number is too large: {found}; at most {LAST_COLUMN + rules.first_number} "
+            f"a feature number is too large: {word}; at most {LAST_COLUMN + rules.first_number} "
             "is supported"
         )
     if fault == Fault.ZERO:
@@ -386,15 +386,15 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
             f"{scan.previous}"
         )
     if fault == Fault.NOT_FINITE:
-        return f"found {found}; every value must be finite"
+        return f"found {word}; every value must be finite"
     if fault == Fault.FLOAT32:
-        return f"found {found}, which float32 cannot hold; read it with dtype=float64"
+        return f"found {word}, which float32 cannot hold; read it with dtype=float64"
     wanted = "a label first, a number" if fault == Fault.LABEL else "number:value"
     line = _text(scan.line, end, 60)
     if fault == Fault.LABEL and ("," in line or ";" in line):
         wanted += " (CSV and JSON are not read: convert the table to Parquet, as by "
         wanted += "pandas.read_csv(...).to_parquet(...))"
-    return f"cannot read {line}: expected {wanted}; got {found}"
+    return f"cannot read {line}: expected {wanted}; got {word}"
 
 
 def scatter(

@@ -114,12 +114,12 @@ def split(
             lines[i] += first_line - 1
     if fault == Fault.FINE:
         return scan.n_rows
-    found = _start(scan.line, &text[0] + n)
+    line = _start(scan.line, &text[0] + n)
     if fault == Fault.NUL:
-        problem = f"found a NUL byte in {found}: is this a text file?"
+        problem = f"found a NUL byte in {line}: is this a text file?"
     else:
         words = "1 word" if scan.n_words == 1 else f"{scan.n_words} words"
-        problem = f"cannot read {found}: found {words}, expected {wanted}"
+        problem = f"cannot read {line}: found {words}, expected {wanted}"
     raise ValueError(f"{name}, line {first_line + scan.n_lines - 1}: {problem}")
 
 

@@ -26,13 +26,13 @@ cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
 
 cdef inline int64_t fewest(const rc_pair_state *m) noexcept nogil:
     """Return the member with the fewest successes; the youngest of equal ones."""
-    cdef int64_t k, found = 0
+    cdef int64_t k, minimum = 0
     for k in range(1, m.kept):
-        if m.successes[k] < m.successes[found] or (
-            m.successes[k] == m.successes[found] and m.born[k] > m.born[found]
+        if m.successes[k] < m.successes[minimum] or (
+            m.successes[k] == m.successes[minimum] and m.born[k] > m.born[minimum]
         ):
-            found = k
-    return found
+            minimum = k
+    return minimum
 
 
 cdef inline int64_t place(const rc_pair_state *m) noexcept nogil:
