@@ -481,19 +481,19 @@ def test_command_reports_wrong_files_in_one_line(text, options, what, tmp_path):
 
 
 def test_plan_predicts_calls_time_and_tau():
-    planned = plan(40, budget=300, noise=0.2, price=0.01, latency=2.0, parallel=5, simulations=6)
+    planned = plan(20, budget=100, noise=0.2, price=0.01, latency=2.0, parallel=5, simulations=6)
     assert planned.method == "rating"
-    assert (planned.calls, planned.price) == (300, 3.0)
-    assert planned.seconds == 2.0 * 300 / 5  # rounds of ten pairs
+    assert (planned.calls, planned.price) == (100, 1.0)
+    assert planned.seconds == 2.0 * 100 / 5  # rounds of five pairs
     taus = []
     for seed in range(6):
         rng = np.random.default_rng([seed, 1])
-        items = rng.permutation(40).tolist()
+        items = rng.permutation(20).tolist()
         ranker = PreferenceRanker(
-            lambda u, v, r=rng: (u < v) ^ (r.random() < 0.2), max_calls=300, random_state=seed
+            lambda u, v, r=rng: (u < v) ^ (r.random() < 0.2), max_calls=100, random_state=seed
         )
         found = np.array(ranker.rank(items))
-        taus.append(1 - 2 * np.mean(np.triu(found[:, None] > found, 1)[np.triu_indices(40, 1)]))
+        taus.append(1 - 2 * np.mean(np.triu(found[:, None] > found, 1)[np.triu_indices(20, 1)]))
     assert abs(np.mean(taus) - planned.tau) < 4 * planned.tau_spread / 6**0.5
 
 
