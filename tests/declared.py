@@ -1,6 +1,7 @@
 """The public learners and their declared instances, for the tests that walk them."""
 
 import re
+from functools import cache
 from inspect import signature
 
 import numpy as np
@@ -96,6 +97,7 @@ def fitted(learner, form=np.asarray):
     return clone(learner).fit(form(X), **given)
 
 
+@cache
 def adds_up(learner):
     """Return whether the score is a weighted sum of the features."""
     form = fitted(learner)._spec().scoring.form

@@ -587,7 +587,8 @@ def test_multiclass_scores_and_ranks_equal_those_of_python(probe, kind, dtype):
         np.testing.assert_array_equal(model.decision_function(X), margins(scores, ranks))
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
+# The next test compiles the file as C99.
+@pytest.mark.parametrize("compiler", [one for one in COMPILERS if one.id != "cc"])
 def test_rows_in_lanes_score_as_single_rows(compiler, tmp_path):
     program = build(compiler, SOURCES / "tree_rows.c", tmp_path / "tree_rows")
     done = run(program, "300", "1")

@@ -598,7 +598,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cmake")
     where = config("--cmakedir")
     for command in [
-        [cmake, "-S", where, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"],
+        [cmake, "-S", where, "-B", folder, "-DCMAKE_BUILD_TYPE=Debug"],
         [cmake, "--build", folder],
         [cmake, "--install", folder, "--prefix", folder / "prefix"],
     ]:

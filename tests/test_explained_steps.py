@@ -195,7 +195,7 @@ def test_contributions_are_shapley_values_of_the_columns(served):
 def test_changes_of_the_input_change_the_prediction(served):
     model, rows = served
     n_moved = 0
-    for place in (3, 48, 77):  # with holes in other columns
+    for place in (3, 48):  # with holes in other columns
         row = rows.iloc[[place]]
         now = model.predict(row)[0]
         why = rc.explain.rank(model, row, background=rows)

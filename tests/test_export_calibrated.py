@@ -115,10 +115,12 @@ def test_every_calibrated_learner_is_exported(tmp_path, capsys, target, inside, 
         assert found.probability_difference < 1e-11
 
 
-@pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("loss", "method"),
+    [*zip(["absolute", "zero_one", "squared", "kappa"], cycle(METHODS), strict=False)],
+)
 @pytest.mark.parametrize("target", TARGETS)
-def test_predictions_for_every_loss_equal_those_of_python(tmp_path, target, method, loss):
+def test_predictions_for_every_loss_equal_those_of_python(tmp_path, target, loss, method):
     model = calibrated("votes", method, loss=loss).fit(X, Y)
     found = exported(model, tmp_path, target, many_rows())
     # Votes are counted: scores are the same to the bit, and with them all that follows.
@@ -255,8 +257,7 @@ def test_onnx_outputs_probabilities_and_labels(tmp_path, capfd, method):
     assert "Removing initializer" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize(("inside", "method"), [*zip(INSIDE, cycle(METHODS), strict=False)])
 def test_skl2onnx_gives_probabilities(inside, method):
     skl2onnx = pytest.importorskip("skl2onnx", reason="no skl2onnx")
     needs("onnx")

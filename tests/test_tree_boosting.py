@@ -202,7 +202,7 @@ def test_scores_are_sums_of_leaves(kind, missing):
 def test_sparse_rows_of_very_many_columns_are_scored(missing):
     X, y, qid = ranking_data()
     narrow = sp.csr_array(np.nan_to_num(X))
-    wide = sp.csr_array((narrow.data, narrow.indices * 2**19, narrow.indptr), (120, 2**21))
+    wide = sp.csr_array((narrow.data, narrow.indices * 2**16, narrow.indptr), (120, 2**18))
     fitted = [
         rc.RankBoost(3, max_leaf_nodes=5, min_samples_leaf=3, missing=missing).fit(Z, y, qid=qid)
         for Z in (narrow, wide)
@@ -558,8 +558,8 @@ def test_parity_with_lightgbm_on_the_same_loss(leaves):
     data = lightgbm.Dataset(X[train], y[train], group=np.bincount(ids)[np.unique(ids)])
     params = {"num_leaves": leaves, "learning_rate": 0.2, "verbose": -1, "num_threads": 1}
     params |= {"objective": exponential, "deterministic": True, "min_sum_hessian_in_leaf": 0}
-    peer = lightgbm.train(params, data, 40)
-    ours = rc.RankBoost(40, max_leaf_nodes=leaves, learning_rate=0.2, leaf_step="newton")
+    peer = lightgbm.train(params, data, 20)
+    ours = rc.RankBoost(20, max_leaf_nodes=leaves, learning_rate=0.2, leaf_step="newton")
     ours.fit(X[train], y[train], qid=ids)
     values = [
         rc.metrics.ndcg_score(y[test], model.predict(X[test]), qid=qid[test], k=10, per_query=True)[
