@@ -6,6 +6,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from rankcore._ext.clicks import bayesian_pass, position_pass
 from rankcore.clicks import (
@@ -209,6 +210,21 @@ def test_bayesian_model_recovers_its_parameters():
     )
     assert fixed.continuation_ == 0.8
     assert np.abs(fixed.attraction_ - model.attraction_).max() < 0.02
+
+
+def test_document_that_is_always_clicked_has_the_interval_of_its_clicks():
+    """Its estimate of 1 has no variance; Jeffreys' posterior of 40 clicks of 40 has one."""
+    clicked = np.column_stack([np.ones(40), np.arange(40) % 3 == 0]).ravel().astype(bool)
+    log = ClickLog(
+        np.zeros(80, dtype=int),
+        np.tile([0, 1], 40),
+        np.tile([1, 2], 40),
+        clicked,
+        session=np.repeat(np.arange(40), 2),
+    )
+    model = DynamicBayesianModel(smoothing=0).fit(log)
+    assert model.attraction_[0] == 1.0
+    assert model.attraction_interval_[0] == pytest.approx([beta(40.5, 0.5).ppf(0.025), 1.0])
 
 
 def test_fitted_parameters_maximise_the_likelihood():

@@ -87,6 +87,18 @@ def test_swap_equals_the_mantel_haenszel_ratio():
         assert found.theta[p - 1] == pytest.approx(above / below, rel=1e-12)
 
 
+def test_interval_of_swap_for_one_document_is_that_of_a_risk_ratio():
+    """The document is clicked 30 of 50 times at the first position, 12 of 80 at the second."""
+    position = np.repeat([1, 2], [50, 80])
+    clicked = np.concatenate([np.arange(50) < 30, np.arange(80) < 12])
+    same = np.zeros(130, dtype=int)
+    log = ClickLog(same, same, position, clicked, session=np.arange(130))
+    found = propensities(log, "swap")
+    ratio, error = (12 / 80) / (30 / 50), np.sqrt(1 / 30 - 1 / 50 + 1 / 12 - 1 / 80)
+    assert found.theta == pytest.approx([1.0, ratio])
+    assert found.interval[1] == pytest.approx(ratio * np.exp(1.959964 * np.array([-error, error])))
+
+
 def test_swap_and_allpairs_agree_on_two_positions():
     log, _ = problem(0.5)
     two = log.position <= 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from declared import LEARNERS
+from declared import LEARNERS, QID, X, Y, data_for, learns_from
 from rankcore._core.params import (
     COUNT,
     FLAG,
@@ -53,6 +53,24 @@ def test_every_parameter_is_checked(kind):
         ):
             check_params(learner)
         setattr(learner, name, valid)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        (kind, method)
+        for kind in LEARNERS
+        for method in ("fit", "partial_fit")
+        if hasattr(kind, method) and learns_from(kind) in ("labels", "queries", "binary queries")
+    ],
+)
+def test_fit_and_partial_fit_reject_each_wrong_parameter(kind, method):
+    data = data_for(kind, Y, QID)
+    for name in made(kind).get_params(deep=False).keys() - ELSEWHERE:
+        learner = made(kind)
+        setattr(learner, name, object())
+        with pytest.raises((ValueError, TypeError), match=rf"^{kind.__name__}: {name} must "):
+            getattr(learner, method)(X, **data)
 
 
 def test_a_subclass_adds_to_the_constraints_of_its_bases():
