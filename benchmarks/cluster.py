@@ -1,7 +1,9 @@
 """Learners on a Dask cluster of this machine, beside one process.
 
 ``RANKCORE_CLUSTER_ROWS`` sets the number of rows (default 100000), ``RANKCORE_CLUSTER_TREES`` that
-of trees (100). LightGBM and XGBoost learn beside it if they are installed.
+of trees (100), ``RANKCORE_CLUSTER_PARTS`` what is measured (default all: "online svm boosting
+peers"). LightGBM and XGBoost grow as many trees on the same workers if they are installed; of all
+three the processor time of the workers is shown, too, as other programs disturb it least.
 """
 
 import os
@@ -27,12 +29,18 @@ def run(repeat: int) -> None:
     print(machine())
     n_rows = int(os.environ.get("RANKCORE_CLUSTER_ROWS", sized(100_000, 2_400)))
     n_trees = int(os.environ.get("RANKCORE_CLUSTER_TREES", sized(100, 3)))
+    parts = os.environ.get("RANKCORE_CLUSTER_PARTS", "online svm boosting peers").split()
     rows = []
     for n_workers in (1, 2):
         with Client(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as client:
-            if n_workers == 2:
-                rows += [*online(client, n_rows, repeat), *svm(client, n_rows, repeat)]
-            rows += boosting(client, n_workers, n_rows, n_trees)
+            if n_workers == 2 and "online" in parts:
+                rows += online(client, n_rows, repeat)
+            if n_workers == 2 and "svm" in parts:
+                rows += svm(client, n_rows, repeat)
+            if "boosting" in parts:
+                rows += boosting(client, n_workers, n_rows, n_trees)
+            if "peers" in parts:
+                rows += peers(client, n_workers, n_rows, n_trees)
     show(rows)
 
 
@@ -95,20 +103,12 @@ def svm(client, n_rows, repeat):
 
 
 def boosting(client, n_workers, n_rows, n_trees):
-    """Fits of trees and stumps, what their exchanges cost, and other tools on the same workers."""
+    """Fits of trees and stumps, and what their exchanges cost."""
     import rankcore.dask as rd
 
-    X, y, qid = make_letor(n_rows // N_DOCS, N_DOCS, random_state=0)
-    columns = np.linspace(0, X.shape[1] - 1, N_FEATURES).astype(int)
-    X = np.ascontiguousarray(X[:, columns])
+    X, y, qid = letor(n_rows, 0)
     edges = [len(y) // N_DOCS * k // N_BLOCKS * N_DOCS for k in range(N_BLOCKS + 1)]
     bX, by, bq = on_workers(client, edges, X, y, qid)
-    held_X, held_y, held_qid = make_letor(200, N_DOCS, random_state=1)
-    held_X = np.ascontiguousarray(held_X[:, columns])
-
-    def ndcg(scores):
-        return f"NDCG@10 {ndcg_score(held_y, scores, qid=held_qid, k=10):.4f}"
-
     few = on_workers(client, [0, 2 * N_DOCS, 4 * N_DOCS], X[: 4 * N_DOCS], y, qid)
     rows = []
     for what, params in [
@@ -125,19 +125,48 @@ def boosting(client, n_workers, n_rows, n_trees):
         model, seconds, calls, waited = measured(getattr(rd, name)(**params), bX, by, queries)
         queries = {} if name == "OrdinalBoost" else {"qid": few[2]}
         tiny = measured(getattr(rd, name)(**params), few[0], few[1], queries)
-        score = ndcg(model.to_local().predict(held_X)) if name == "RankBoost" else ""
+        score = ndcg(model.to_local().predict) if name == "RankBoost" else ""
         rows.append((f"{n_workers} workers, {what}", f"{seconds:.1f} s", score))
         rows.append(("  exchanges of a round", f"{calls / n_trees:.1f}", ""))
         rows.append(("  an exchange, computing included", f"{waited / calls * 1e3:.1f} ms", ""))
         rows.append(("  an exchange of 480 rows", f"{tiny[3] / tiny[2] * 1e3:.1f} ms", "10 ms"))
         rows.append(("  a round of 480 rows", f"{tiny[1] / n_trees * 1e3:.1f} ms", ""))
-    for peer, fit in [("lightgbm", lightgbm_on), ("xgboost", xgboost_on)]:
-        if find_spec(peer):
-            start = time.perf_counter()
-            scores = fit(client, X, y, edges, n_trees, held_X)
-            seconds = time.perf_counter() - start
-            rows.append((f"{n_workers} workers, {peer}", f"{seconds:.1f} s", ndcg(scores)))
     return rows
+
+
+def letor(n_rows, seed):
+    """Return rows of queries with some of the features of `make_letor`."""
+    X, y, qid = make_letor(n_rows // N_DOCS, N_DOCS, random_state=seed)
+    columns = np.linspace(0, X.shape[1] - 1, N_FEATURES).astype(int)
+    return np.ascontiguousarray(X[:, columns]), y, qid
+
+
+def ndcg(predict):
+    """Return a measure on held-out rows, as text."""
+    X, y, qid = letor(200 * N_DOCS, 1)
+    return f"NDCG@10 {ndcg_score(y, predict(X), qid=qid, k=10):.4f}"
+
+
+def peers(client, n_workers, n_rows, n_trees):
+    """Fits of trees by all tools to rows on the workers, with the processor time of these."""
+    X, y, _ = letor(n_rows, 0)
+    few, every = (arrays_of(client, X, y, n) for n in (N_BLOCKS, n_rows // N_DOCS))
+    rows = []
+    for tool, fit in [("rankcore", ours_on), ("lightgbm", lightgbm_on), ("xgboost", xgboost_on)]:
+        if find_spec(tool):
+            fit(client, few, 1)  # modules are imported once
+            start, used = time.perf_counter(), sum(client.run(processor_seconds).values())
+            predict = fit(client, every, n_trees)
+            seconds = time.perf_counter() - start
+            used = sum(client.run(processor_seconds).values()) - used
+            what = f"{n_workers} workers, {n_trees} trees of 31 leaves, {tool}"
+            rows.append((what, f"{seconds:.1f} s, {used:.1f} s of processors", ndcg(predict)))
+    return rows
+
+
+def processor_seconds():
+    """Return the processor time of this process."""
+    return time.process_time()
 
 
 def measured(model, X, y, queries):
@@ -162,37 +191,52 @@ def measured(model, X, y, queries):
     return model, seconds, len(spent), sum(spent)
 
 
-def arrays_of(X, y, edges):
-    """Return dask arrays of whole queries, and the sizes of these."""
+def arrays_of(client, X, y, n_queries):
+    """Return dask arrays of the first queries on the workers: rows, labels and query ids."""
     import dask.array as da
+    from distributed import wait
 
-    chunks = tuple(np.diff(edges).tolist())
-    groups = tuple(n // N_DOCS for n in chunks)
-    return (
-        da.from_array(X, chunks=(chunks, X.shape[1])),
-        da.from_array(y, chunks=(chunks,)),
-        da.from_array(np.full(sum(groups), N_DOCS), chunks=(groups,)),
-    )
+    edges = [n_queries * k // N_BLOCKS * N_DOCS for k in range(N_BLOCKS + 1)]
+    chunks = (tuple(np.diff(edges).tolist()),)
+    X, y, qid = X[: edges[-1]], y[: edges[-1]], np.arange(edges[-1]) // N_DOCS
+    arrays = [
+        da.from_array(X, chunks=(*chunks, X.shape[1])),
+        da.from_array(y, chunks=chunks),
+        da.from_array(qid, chunks=chunks),
+    ]
+    arrays = client.persist(arrays)
+    wait(arrays)
+    return arrays
 
 
-def lightgbm_on(client, X, y, edges, n_trees, held_X):
-    """Return the held-out scores of LightGBM's ranker."""
+def ours_on(client, arrays, n_trees):
+    """Return the prediction of a fitted `RankBoost`."""
+    import rankcore.dask as rd
+
+    X, y, qid = arrays
+    model = rd.RankBoost(n_trees, max_leaf_nodes=31)
+    return model.fit(X, y, qid=qid, client=client, n_shards=N_BLOCKS).to_local().predict
+
+
+def lightgbm_on(client, arrays, n_trees):
+    """Return the prediction of a fitted LightGBM ranker."""
+    import dask.array as da
     from lightgbm import DaskLGBMRanker
 
-    dX, dy, group = arrays_of(X, y, edges)
+    X, y, _ = arrays
+    groups = tuple(n // N_DOCS for n in y.chunks[0])
+    group = da.full(sum(groups), N_DOCS, chunks=(groups,))
     model = DaskLGBMRanker(client=client, n_estimators=n_trees, num_leaves=31, verbose=-1)
-    return model.fit(dX, dy, group=group).to_local().predict(held_X)
+    return model.fit(X, y, group=group).to_local().predict
 
 
-def xgboost_on(client, X, y, edges, n_trees, held_X):
-    """Return the held-out scores of XGBoost's ranker."""
-    import dask.array as da
+def xgboost_on(client, arrays, n_trees):
+    """Return the prediction of a fitted XGBoost ranker."""
     from xgboost import DMatrix
     from xgboost import dask as dxgb
 
-    dX, dy, _ = arrays_of(X, y, edges)
-    qid = da.from_array(np.arange(len(y)) // N_DOCS, chunks=(tuple(np.diff(edges).tolist()),))
-    data = dxgb.DaskQuantileDMatrix(client, dX, dy, qid=qid)
+    X, y, qid = arrays
+    data = dxgb.DaskQuantileDMatrix(client, X, y, qid=qid)
     params = {
         "objective": "rank:ndcg",
         "grow_policy": "lossguide",
@@ -202,4 +246,4 @@ def xgboost_on(client, X, y, edges, n_trees, held_X):
         "nthread": 1,
     }
     booster = dxgb.train(client, params, data, num_boost_round=n_trees)["booster"]
-    return booster.predict(DMatrix(held_X))
+    return lambda rows: booster.predict(DMatrix(rows))
