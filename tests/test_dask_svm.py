@@ -136,7 +136,7 @@ def test_a_shard_that_moves_repeats_its_evaluation(queries):
     shard.evaluate(w, terms)
     expected = shard.curve(w, terms, p)
     moved = pickle.loads(pickle.dumps(shard))
-    every = np.arange(shard.sizes().of_queries.size)
+    every = np.arange(shard.sizes()[0].size)
     np.testing.assert_allclose(moved.curve(w, terms, p), expected, rtol=1e-12)
     np.testing.assert_allclose(moved.matrix(every, w, terms)[0] @ p, expected)
 

@@ -28,7 +28,7 @@ from rankcore.boosting._grower import (
     Units,
 )
 from rankcore.boosting._histograms import LEAF, SPLIT
-from rankcore.boosting._objectives import LabelPairs, Objective, QueryPairs
+from rankcore.boosting._objectives import LabelPairs, QueryPairs
 from rankcore.boosting._occurring_ranks import OccurringRanks
 from rankcore.boosting._ordinal_objective import RankedRows
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, ordinal_draws, ordinal_growth
@@ -97,7 +97,7 @@ class WorkerTrees:
         edges: BinEdges,
         growth: GrowthParams,
         draws: Draws,
-        objective: type[Objective],
+        objective: type[QueryPairs | LabelPairs | RankedRows],
         alike: bool = True,
     ) -> None:
         self.bins, self.growth, self.draws = edges, growth, draws
@@ -422,7 +422,7 @@ def pair_rounds(
     """
     n_docs, n_pairs, n_won, n_lost = sizes
     model, draws = fitted._state.model, Draws(fitted, edges.n_bins.size)
-    objective = LabelPairs if by_label else QueryPairs
+    objective: type[QueryPairs | LabelPairs] = LabelPairs if by_label else QueryPairs
     if not grows_trees(fitted):
         step = Step.of(fitted, n_won * n_lost if by_label else n_pairs)
         rows = WorkerTrees(edges, GrowthParams(2), draws, objective)

@@ -51,7 +51,7 @@ class Part:
     # their scores and the threads.
     objective: Any
     sizes: tuple[int, ...]  # number of rows; of pairs, and of rows by label
-    number: int = 0  # of the part, by which rows are drawn
+    number: int  # of the part, by which rows are drawn
 
 
 class Order(NamedTuple):
@@ -329,6 +329,7 @@ def pair_part(
     qid: Any,
     weights: Floats | None,
     *,
+    number: int,
     by_label: bool,
     balanced: bool,
     mean: float,
@@ -344,11 +345,11 @@ def pair_part(
         docs = docs[relative_weights[docs] > 0]
         n_won = int(labels[docs].sum())
         sizes = docs.size, 0, n_won, docs.size - n_won
-        return Part(rows, docs, partial(LabelPairs, n_won, relative_weights[docs]), sizes)
+        return Part(rows, docs, partial(LabelPairs, n_won, relative_weights[docs]), sizes, number)
     queries = group_rows(qid, labels.size)
     pairing = pair_by_label(labels, queries, weights, False, balanced, mean)
     sizes = pairing.docs.size, int(pairing.n_pairs.sum()), 0, 0
-    return Part(rows, pairing.docs, partial(QueryPairs.of, pairing, balanced, kind), sizes)
+    return Part(rows, pairing.docs, partial(QueryPairs.of, pairing, balanced, kind), sizes, number)
 
 
 def rank_part(
@@ -356,6 +357,7 @@ def rank_part(
     ranks: NDArray[np.int32],
     weights: Floats | None,
     *,
+    number: int,
     occurring: OccurringRanks,
     monotone: bool,
 ) -> Part:
@@ -363,7 +365,7 @@ def rank_part(
     taken = np.arange(ranks.size) if weights is None else np.flatnonzero(weights)
     kept = None if weights is None else np.ascontiguousarray(weights[taken])
     objective = partial(RankedRows, occurring.places(ranks[taken]), kept, occurring, monotone)
-    return Part(rows, taken, objective, (taken.size, 0, 0, 0))
+    return Part(rows, taken, objective, (taken.size, 0, 0, 0), number)
 
 
 def value_groups(part: Part) -> ValueGroups:

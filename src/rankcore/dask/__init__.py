@@ -66,54 +66,36 @@ class PRank(OnlineClassifier, prank.PRank):  # type: ignore[misc]
 
 
 class CuSumRank(OnlineClassifier, cusum.CuSumRank):  # type: ignore[misc]
-    """`rankcore.CuSumRank` on a Dask cluster.
-
-    Parameters and attributes are those of `rankcore.CuSumRank`.
-    """
+    """`rankcore.CuSumRank` on a Dask cluster, with its parameters and attributes."""
 
 
 class WidrowHoff(OnlineClassifier, baselines.WidrowHoff):  # type: ignore[misc]
-    """`rankcore.WidrowHoff` on a Dask cluster.
-
-    Parameters and attributes are those of `rankcore.WidrowHoff`.
-    """
+    """`rankcore.WidrowHoff` on a Dask cluster, with its parameters and attributes."""
 
 
 class MulticlassPerceptron(OnlineClassifier, baselines.MulticlassPerceptron):  # type: ignore[misc]
-    """`rankcore.MulticlassPerceptron` on a Dask cluster.
-
-    Parameters and attributes are those of `rankcore.MulticlassPerceptron`.
-    """
+    """`rankcore.MulticlassPerceptron` on a Dask cluster, with its parameters and attributes."""
 
 
 class OrdinalLogistic(OnlineClassifier, logistic.OrdinalLogistic):  # type: ignore[misc]
-    """`rankcore.OrdinalLogistic` on a Dask cluster.
-
-    Parameters and attributes are those of `rankcore.OrdinalLogistic`.
-    """
+    """`rankcore.OrdinalLogistic` on a Dask cluster, with its parameters and attributes."""
 
     predict_proba = predict_proba  # type: ignore[assignment]
 
 
 class OAPBPM(OnlineClassifier, oap.OAPBPM):  # type: ignore[misc]
-    """`rankcore.OAPBPM` on a Dask cluster; the members of the shards are averaged one by one.
+    """`rankcore.OAPBPM` on a Dask cluster, with its parameters and attributes.
 
-    Parameters and attributes are those of `rankcore.OAPBPM`.
+    The members of the shards are averaged one by one.
     """
 
 
 class OAPBagging(OnlineClassifier, oap.OAPBagging):  # type: ignore[misc]
-    """`rankcore.OAPBagging` on a Dask cluster, as `OAPBPM`.
-
-    Parameters and attributes are those of `rankcore.OAPBagging`.
-    """
+    """`rankcore.OAPBagging` on a Dask cluster, as `OAPBPM`."""
 
 
 class OAPVoting(OnlineClassifier, oap.OAPVoting):  # type: ignore[misc]
-    """`rankcore.OAPVoting` on a Dask cluster, as `OAPBPM`.
-
-    Parameters and attributes are those of `rankcore.OAPVoting`.
-    """
+    """`rankcore.OAPVoting` on a Dask cluster, as `OAPBPM`."""
 
 
 class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # type: ignore[misc]

@@ -50,11 +50,9 @@ class Shard:
 
     def take(self, rows: NDArray[np.int64]) -> Shard:
         """Return some rows."""
-        X, y, qid, weights = (
-            None if column is None else column[rows]
-            for column in (self.X, self.y, self.qid, self.weights)
-        )
-        return Shard(X, y, qid, weights, self.order, self.names)
+        qid = None if self.qid is None else self.qid[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        return Shard(self.X[rows], self.y[rows], qid, weights, self.order, self.names)
 
     def forms(self) -> dict[str, Any]:
         """Return the properties that all shards of a fit share, by their names in errors."""
@@ -101,11 +99,12 @@ def blocks_of(collection: Any, name: str, X: Any) -> list[Any]:
             f"{name} must be a dask array or dataframe, or a list of delayed blocks; got "
             f"{collection if isinstance(collection, list | tuple) else type(collection).__name__}"
         )
-    if getattr(collection, "ndim", 1) == 2 and len(getattr(collection, "chunks", ((), ()))[1]) > 1:
-        collection = collection.rechunk({1: -1})
-    chunks = [one.chunks[0] for one in (collection, X) if hasattr(type(one), "chunks")]
-    if len(chunks) == 2 and not np.isnan([*chunks[0], *chunks[1]]).any():
-        collection = collection.rechunk({0: chunks[1]})
+    if hasattr(type(collection), "chunks"):
+        if collection.ndim == 2 and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        rows = X.chunks[0] if hasattr(type(X), "chunks") else collection.chunks[0]
+        if not np.isnan([*rows, *collection.chunks[0]]).any():
+            collection = collection.rechunk({0: rows})
     return np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from math import inf
 from typing import Any, Self
 
@@ -107,7 +106,8 @@ class ActorRounds:
 
     def _start(self) -> None:
         """Make actors, which bin the rows of all shards, and begin the next round."""
-        client, futures, rows = self._client, self._shards.futures, self._rounds.rows
+        client, futures = self._client, self._shards.futures
+        rows: Any = self._rounds.rows
         cluster.wait(futures)
         for future in futures:
             if future.status == "error":
@@ -270,14 +270,13 @@ def pairs_of(shard: Shard, number: int, upper: float | None, **settings: Any) ->
     labels = as_relevance(shard.y, shard.y.size)
     if upper is not None:
         labels = (labels >= upper).astype(np.float64)
-    part = pair_part(shard.X, labels, shard.qid, shard.weights, **settings)
-    return replace(part, number=number)
+    return pair_part(shard.X, labels, shard.qid, shard.weights, number=number, **settings)
 
 
 def ranks_of(shard: Shard, number: int, ranks: Any, **settings: Any) -> Part:
     """Take the ranks of a shard."""
-    part = rank_part(shard.X, encode(shard.y, ranks), shard.weights, **settings)
-    return replace(part, number=number)
+    places = encode(shard.y, ranks)
+    return rank_part(shard.X, places, shard.weights, number=number, **settings)
 
 
 def part_sizes(part: Part) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ the ordinary estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from inspect import isfunction, signature
@@ -77,8 +77,8 @@ class LocalMethod:
 class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
-    # Function that fits a model on shards.
-    _fit_shards: ClassVar[Callable[[Any, Shards, FitArguments], Any]]
+    # Function of a model, `Shards` and `FitArguments`, which returns a fitted copy of the model.
+    _fit_shards: ClassVar[Any]
     _nan: ClassVar[bool] = False  # whether values may be missing
 
     def __init_subclass__(cls, **more: Any) -> None:

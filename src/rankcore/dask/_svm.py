@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def fit_ranksvm(model: Any, shards: Shards, given: FitArguments) -> Any:
         factors = factors_of_fit(shards.moments(shards.mean_weight), None, type(model).__name__)
     shards.transform(prepare, balanced=model.balance == "query", mean=shards.mean_weight)
     sizes = shards.gather(QuerySums.sizes)
-    if not any(part.of_queries.size for part in sizes):
+    if not any(n_docs.size for n_docs, _, _ in sizes):
         raise nothing_to_learn()
     space = ClusterSpace(shards, sizes, as_generator(model.random_state), factors)
     problem: Any = SimpleNamespace(model=space.model)
@@ -69,31 +69,19 @@ def fit_ranksvm(model: Any, shards: Shards, given: FitArguments) -> Any:
     return fitted
 
 
-class Sizes(NamedTuple):
-    """Sizes of the queries with pairs of a shard, its values, and the weight of its pairs."""
-
-    of_queries: NDArray[np.int64]
-    n_features: int
-    n_values: int
-    weight: float
-
-
 class ClusterSpace(WeightSpace):
     """Weights of features, for sums over shards of type `QuerySums`."""
 
     def __init__(
-        self, shards: Shards, sizes: Sequence[Sizes], generator: Any, factors: Floats | None
+        self, shards: Shards, sizes: Sequence[Any], generator: Any, factors: Floats | None
     ) -> None:
         self._shards = shards
-        self._edges = np.cumsum([0, *(part.of_queries.size for part in sizes)])
         self._last: Evaluation | None = None
+        n_docs, n_values, weights = zip(*sizes, strict=True)
+        self._edges = np.cumsum([0, *map(len, n_docs)])
+        sizes_of_queries, weight = np.concatenate(n_docs), float(sum(weights))
         super().__init__(
-            np.concatenate([part.of_queries for part in sizes]),
-            sizes[0].n_features,
-            float(sum(part.weight for part in sizes)),
-            generator,
-            sum(part.n_values for part in sizes),
-            factors,
+            sizes_of_queries, shards.n_features, weight, generator, sum(n_values), factors
         )
 
     def model(self, w: Floats) -> LinearModel:
@@ -152,14 +140,10 @@ class QuerySums:
     def __reduce__(self) -> tuple[Any, ...]:
         return QuerySums, self._made_of  # the evaluation is repeated where it is needed
 
-    def __sizeof__(self) -> int:
-        return sum(array.nbytes for array in self._rows.arrays) + 100 * self._losses.n_docs
-
-    def sizes(self) -> Sizes:
-        """Return the sizes for the sample of the preconditioner."""
-        of_queries = np.diff(self._losses.pairing.bounds)
+    def sizes(self) -> tuple[NDArray[np.int64], int, float]:
+        """Return the sizes of queries with pairs, the number of values and the weight of pairs."""
         weight = float(self._losses.weights.sum())
-        return Sizes(of_queries, self._rows.n_features, self._rows.n_values, weight)
+        return np.diff(self._losses.pairing.bounds), self._rows.n_values, weight
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Floats, float, Floats]:
         """Return the sums of the loss, the trace of its Hessian, and its gradient."""
