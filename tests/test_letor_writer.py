@@ -164,6 +164,25 @@ def test_written_text_is_exact():
     assert file.getvalue() == b""
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_missing_values_are_written_if_allowed(dtype, form):
+    X = np.array([[1.5, np.nan, 0], [np.nan, -2, 0.25]], dtype=dtype)
+    file = io.BytesIO()
+    dump_letor(form(X), [1, 0], file, qid=[3, 3], ensure_all_finite="allow-nan")
+    assert b"1 qid:3 1:1.5 2:nan" in file.getvalue()
+    file.seek(0)
+    data = load_letor(file, dtype=dtype, dense=True, ensure_all_finite="allow-nan")
+    np.testing.assert_array_equal(data.X, X)
+    with pytest.raises(ValueError, match="NaN at row 0, column 1"):
+        dump_letor(form(X), [1, 0], io.BytesIO())
+    X[0, 1] = np.inf
+    with pytest.raises(ValueError, match="infinity at row 0, column 1"):
+        dump_letor(form(X), [1, 0], io.BytesIO(), ensure_all_finite="allow-nan")
+    with pytest.raises(ValueError, match="ensure_all_finite must be"):
+        dump_letor(form(X), [1, 0], io.BytesIO(), ensure_all_finite=False)
+
+
 def test_files_are_written_compressed_by_name(tmp_path):
     X = sp.random(10_000, 20, 0.5, format="csr", random_state=0)
     for name in ["data.txt", "data.txt.gz"]:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
@@ -43,13 +44,21 @@ _fill_tens(TENS)
 
 
 cdef char *_put_row(char *to, rc_row x, int64_t first) noexcept nogil:
-    """Write the features of a row; return the end of their text."""
+    """Write the features of a row, finite or NaN; return the end of their text."""
     cdef int64_t i
+    cdef double value
     for i in range(x.n):
         to[0] = c" "
         to = rc_put_whole(to + 1, first + (i if x.indices == NULL else x.indices[i]))
         to[0] = c":"
         if x.dtype == RC_FLOAT32:
+            value = (<const float *> x.data)[i]
+        else:
+            value = (<const double *> x.data)[i]
+        if value != value:
+            memcpy(to + 1, b"nan", 3)
+            to += 4
+        elif x.dtype == RC_FLOAT32:
             to = rc_put_float(to + 1, (<const float *> x.data)[i], TENS)
         else:
             to = rc_put_double(to + 1, (<const double *> x.data)[i], TENS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ def dump_letor(
     docid: ArrayLike | None = None,
     comments: Sequence[str] | None = None,
     zero_based: bool = False,
+    ensure_all_finite: Literal[True, "allow-nan"] = True,
 ) -> None:
     r"""Write rows as a LETOR file, so that `load_letor` gives back the same numbers to the bit.
 
@@ -49,6 +50,9 @@ def dump_letor(
         Written after ``#``, instead of document ids, which they may include.
     zero_based : bool, default=False
         Whether to number features from 0.
+    ensure_all_finite : True or "allow-nan", default=True
+        ``"allow-nan"`` writes missing values as ``nan``, which `load_letor` reads with the same
+        argument, and the command line for learners that take them.
 
     Raises
     ------
@@ -56,8 +60,8 @@ def dump_letor(
         If the file cannot be written.
     ValueError
         If lengths differ, ``docid`` and ``comments`` are both given, X is malformed, a number is
-        not finite, or an id or comment cannot be written: ids must be words, comments single
-        lines. The message names the row.
+        not finite (or NaN, if allowed), or an id or comment cannot be written: ids must be words,
+        comments single lines. The message names the row.
     TypeError
         If y or X are not real numbers.
 
@@ -78,7 +82,11 @@ def dump_letor(
         raise ValueError("docid and comments exclude each other: write the ids inside the comments")
     matrix: Any = X
     empty = np.ndim(matrix) == 2 and np.shape(matrix)[0] == 0
-    examples = None if empty else as_rows(X)
+    if ensure_all_finite is not True and ensure_all_finite != "allow-nan":
+        raise ValueError(
+            f'ensure_all_finite must be True or "allow-nan"; got {ensure_all_finite!r}'
+        )
+    examples = None if empty else as_rows(X, nan=ensure_all_finite == "allow-nan")
     n_rows = 0 if examples is None else examples.n_rows
     labels = _column("y", as_reals(y, "y"), n_rows)
     if not np.isfinite(labels).all():
