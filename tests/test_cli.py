@@ -489,9 +489,18 @@ def test_evaluate_rejects_unknown_labels(model):
             "--model ordinal-boost",
         ),
         ("3 1:inf\n2 1:1\n", "data, row 1: feature 1 is infinity, and PRank requires"),
-        ("label,a,b\n3,1,2\n", "(CSV and JSON are not read: convert the table to Parquet"),
-        ("label;a;b\n3;1;2\n", "(CSV and JSON are not read: convert the table to Parquet"),
-        ('{"label": 3, "a": 1}\n', "(CSV and JSON are not read: convert the table to Parquet"),
+        (
+            "label,a,b\n3,1,2\n",
+            "(the command line reads CSV from a file named .csv or .tsv; convert",
+        ),
+        (
+            "label;a;b\n3;1;2\n",
+            "(the command line reads CSV from a file named .csv or .tsv; convert",
+        ),
+        (
+            '{"label": 3, "a": 1}\n',
+            "(the command line reads CSV from a file named .csv or .tsv; convert",
+        ),
         ("inf 1:1\n2 1:1\n", "y contains infinity"),
         ("3 1:1\n3 1:2\n", "y has only one class"),
         ("\x00\x01\x02", "data, line 1: cannot read"),
@@ -543,7 +552,7 @@ def test_every_reader_reports_missing_values(tmp_path, monkeypatch):
         ["second", "--cache", "cache"],  # which exists
         ["part", "--stream", "--scale", "maxabs"],
     ]
-    hint = "requires finite values: impute it, or choose --model ordinal-boost or rankboost"
+    hint = "requires finite values: impute it, or choose --model ordinal-boost (of labels) or rank"
     for model in ("prank", "cusum", "oap-bpm", "pairwise", "ranksvm", "kernel-prank"):
         for options in on_disk:
             message = fail("train", *options, "-o", "model", "--model", model)

@@ -246,11 +246,31 @@ def test_labels_of_letor_are_judgments_of_a_run(tmp_path, named):
         )
     )
     assert succeed(ranked, rows, "-q") == succeed(ranked, qrels, "-q")
+    text = re.sub(r" 1:\S+ 2:\S+", " 1:nan 2:inf", "\n".join(lines))
+    Path(rows).write_text(f"{text}\n")
+    assert succeed(ranked, rows, "-q") == succeed(ranked, qrels, "-q")  # features do not matter
     Path(rows).write_text("0.5 qid:3 1:1\n")
     failed = run(ranked, rows)
     assert failed.exit_code == 1
     assert "judgments must be whole numbers" in failed.stderr
     assert "0.5" in failed.stderr
+
+
+def test_a_table_is_rejected_as_judgments_of_a_run(files):
+    (files / "rows.csv").write_text("qid,docid,grade\nq1,a,2\n")
+    failed = run(files / "mine.run", files / "rows.csv")
+    assert failed.exit_code == 1
+    assert "rows.csv is a table; the judgments of a run are qrels" in failed.stderr
+    (files / "commas").write_text(QRELS.replace(" a ", " a,a "))  # ids may have commas
+    assert run(files / "mine.run", files / "commas").exit_code == 0
+
+
+def test_a_run_without_judged_documents_is_reported(files):
+    (files / "other.run").write_text("q1 Q0 1 1 2 other\nq1 Q0 2 2 1 other\n")
+    found = run(files / "other.run", files / "qrels", "-m", "map")
+    assert values(found.stdout) == {("map", "all"): 0}
+    assert "no document of other.run is judged" in found.stderr
+    assert "named as '1', those of the judgments as 'a'" in found.stderr
 
 
 def test_models_rank_queries_too(tmp_path):

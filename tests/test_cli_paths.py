@@ -90,6 +90,17 @@ def test_every_string_is_marked_or_known_to_name_no_file():
     assert strings == NO_FILES
 
 
+@pytest.mark.parametrize("option", ["--output", "--run"])
+def test_a_dash_is_not_a_file_to_write(tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    dump_letor(X, Y, "rows", qid=[1, 1, 1])
+    rc.save(rc.RankSVM().fit(X, Y, qid=[1, 1, 1]), "model")
+    found = CliRunner().invoke(app, ["predict", "model", "rows", option, "-"])
+    assert found.exit_code == 1
+    assert "- cannot be written: name a file" in found.stderr
+    assert not Path("-").exists()
+
+
 def test_a_path_without_a_mark_is_rejected_when_the_command_is_made():
     def forgetful(
         data: Annotated[str, Reads(), typer.Argument()],

@@ -56,6 +56,73 @@ def boost():
     return model.fit(frame.drop(columns="stars"), frame["stars"])
 
 
+def queries_of_words(folder):
+    """Write numbers, document ids and grades in words as CSV and Parquet; return the frame."""
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    columns = {
+        "qid": np.repeat([f"q{i}" for i in range(20)], 15),
+        "docid": [f"d{i}" for i in range(300)],
+        "size": rng.normal(size=300),
+        "age": np.where(rng.random(300) < 0.1, np.nan, rng.normal(size=300)),
+    }
+    frame = pandas.DataFrame(columns)
+    latent = frame["size"] + 0.5 * frame["age"].fillna(0)
+    frame["grade"] = np.array(WORDS)[np.digitize(latent, [-0.5, 0.3, 1.0])]
+    frame.to_csv(folder / "words.csv", index=False)
+    frame.to_parquet(folder / "words.parquet")
+    return frame
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_grades_in_words_are_read_from_every_table(tmp_path, suffix):
+    frame = queries_of_words(tmp_path)
+    data, model = tmp_path / f"words.{suffix}", tmp_path / "model"
+    options = ["--label", "grade", "--classes", ",".join(WORDS), "--model", "rankboost"]
+    succeed("train", data, "--valid", data, *options, "-o", model, "--quiet")
+    features = frame[["size", "age"]]
+    held_out = {"eval_set": (features, frame["grade"]), "eval_qid": frame["qid"]}
+    expected = rc.RankBoost(early_stopping_rounds=60, classes=WORDS, random_state=0)
+    expected.fit(features, frame["grade"], qid=frame["qid"], **held_out)
+    found = rc.load(model)
+    assert found.feature_names_in_.tolist() == ["size", "age"]
+    np.testing.assert_array_equal(found.predict(features), expected.predict(features))
+    text = succeed("evaluate", model, data, "--label", "grade", "-m", "ndcg@10", "--json")
+    score = expected.score(features, frame["grade"], qid=frame["qid"])
+    assert json.loads(text)["ndcg@10"] == pytest.approx(score)
+    succeed("predict", model, data, "--run", tmp_path / "a.run")
+    assert len({line.split()[2] for line in (tmp_path / "a.run").read_text().splitlines()}) == 300
+    if suffix == "parquet":
+        message = fail("train", data, "--stream", *options, "-o", model)
+        assert "is read into memory: omit --stream" in message
+
+
+def test_tune_searches_learners_that_take_nan_if_there_is_some(tmp_path):
+    pytest.importorskip("optuna")
+    queries_of_words(tmp_path)
+    options = ["--label", "grade", "--classes", ",".join(WORDS), "--max-trials", 2, "--json"]
+    text = succeed("tune", tmp_path / "words.csv", *options, "-o", tmp_path / "model")
+    assert json.loads(text)["model"] in ("rankboost", "rankboost-trees")
+    table = pandas.read_csv(tmp_path / "words.csv").drop(columns=["qid", "docid"])
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    text = succeed("tune", tmp_path / "labels.csv", *options, "-o", tmp_path / "model")
+    assert json.loads(text)["model"] == "ordinal-boost"
+
+
+def test_a_column_without_a_name_is_no_feature(folder, tmp_path):
+    """An index that pandas wrote would be a feature; a model finds its own columns."""
+    table(300, 0).to_csv(tmp_path / "train.csv")
+    table(100, 1).to_csv(tmp_path / "test.csv")
+    for command in ("train", "tune"):
+        message = fail(command, tmp_path / "train.csv", "-o", tmp_path / "model", *TRAIN)
+        assert "the header has no name for column 1" in message
+        assert "index=False" in message
+    found = succeed("predict", folder / "boost", tmp_path / "test.csv")
+    assert found == succeed("predict", folder / "boost", folder / "test.csv")
+    columns = ["--columns", "price,brand,noise"]
+    succeed("train", tmp_path / "train.csv", "-o", tmp_path / "model", *TRAIN, *BOOST, *columns)
+
+
 @pytest.mark.parametrize("name", ["train.csv", "train.tsv.gz"])
 def test_endings_of_tables_may_be_in_capitals(folder, tmp_path, name):
     capital = tmp_path / name.upper()
@@ -222,7 +289,7 @@ def test_rankers_take_grades_in_words(tmp_path):
     other = ("evaluate", tmp_path / "grades", tmp_path / "words.csv", "--label", "stars")
     named = succeed(*other, "-m", "ndcg@5", "--classes", ",".join(WORDS), "--json")
     assert named == facts["grades"]
-    assert "pass classes=" in fail(*other, "-m", "ndcg@5")
+    assert "(--classes on the command line)" in fail(*other, "-m", "ndcg@5")
     assert "pass classes=" in fail("train", tmp_path / "words.csv", "-o", tmp_path / "m", *learner)
     unknown = ("--classes", "bad,fair,good")
     assert "'best' at row" in fail(

@@ -185,7 +185,13 @@ def test_columns_are_selected_by_name(frame, tmp_path):
     assert model.feature_names_in_.tolist() == ["size", "age"]
     with pytest.raises(ValueError, match=r"no columns named 'label'.*it has age, price"):
         rc.PRank().fit(open_rows(path))
-    with pytest.raises(ValueError, match=r"column 'docid' is of type .*string.*columns="):
+    others = rc.PRank().fit(open_rows(path, label="stars", qid="topic"))
+    assert others.feature_names_in_.tolist() == [
+        name for name in frame.columns if name not in ("stars", "topic", "docid")
+    ]
+    frame["brand"] = "acme"
+    frame.to_parquet(path)
+    with pytest.raises(ValueError, match=r"column 'brand' is of type .*string.*columns="):
         rc.PRank().fit(open_rows(path, label="stars", qid="topic"))
     with pytest.raises(ValueError, match=r"column 'topic' is of type"):
         rc.PRank().fit(open_rows(path, label="stars"))

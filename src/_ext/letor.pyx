@@ -392,8 +392,8 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
     wanted = "a label first, a number" if fault == Fault.LABEL else "number:value"
     line = _text(scan.line, end, 60)
     if fault == Fault.LABEL and ("," in line or ";" in line):
-        wanted += " (CSV and JSON are not read: convert the table to Parquet, as by "
-        wanted += "pandas.read_csv(...).to_parquet(...))"
+        wanted += " (the command line reads CSV from a file named .csv or .tsv; convert other "
+        wanted += "tables to Parquet, as by pandas.read_json(...).to_parquet(...))"
     return f"cannot read {line}: expected {wanted}; got {word}"
 
 

@@ -98,6 +98,11 @@ def _same(path: Path, other: str | Path) -> bool:
 
 
 def _check_writable(path: Path, folder: bool) -> None:
+    if str(path) == "-":
+        raise ValueError(
+            "- cannot be written: name a file (predictions and tables go to standard output "
+            "without an option)"
+        )
     if os.path.islink(os.path.realpath(path)):
         raise ValueError(f"{path} is a link that leads back to itself; cannot write there")
     if not path.parent.is_dir():

@@ -22,7 +22,7 @@ from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet
 
 # Names of learners whose rows may have NaN.
-TAKE_NAN = ("ordinal-boost", "rankboost")
+TAKE_NAN = "ordinal-boost (of labels) or rankboost (of queries)"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,12 @@ class Rows:
         """Whether some feature is a column of categories."""
         frame = frame_of(self.X)
         return frame is not None and any(frame.kind(j) == "category" for j in range(frame.shape[1]))
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether some feature of rows in memory is NaN."""
+        values = numbers_of(self.X, None)[1]
+        return bool(np.isnan(values.data if hasattr(values, "indptr") else values).any())
 
     @property
     def origin_of_queries(self) -> str:
@@ -163,8 +169,7 @@ def _bad_value(
     what = "NaN" if np.isnan(value) else "infinity"
     hint = "impute it, or omit the row"
     if what == "NaN" and not nan:
-        names = " or ".join(TAKE_NAN)
-        hint = f"impute it, or choose --model {names}, which learn from rows with NaN"
+        hint = f"impute it, or choose --model {TAKE_NAN}, which learn from rows with NaN"
     feature = str(column + 1) if columns is None else repr(columns[column])
     return (
         row,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankcore.cli.registry import TREES_FOR_LABELS, TREES_FOR_QUERIES
+from rankcore.cli.registry import TREES_FOR_LABELS, TREES_FOR_QUERIES, find_learner
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -78,12 +78,14 @@ FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
 FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
 
 
-def families(in_queries: bool, n_rows: int, categories: bool = False) -> tuple[str, ...]:
-    """Return the names of the learners to try if none is named."""
-    if categories:
+def families(
+    in_queries: bool, n_rows: int, categories: bool = False, nan: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the learners to try if none is named; of those that take ``nan``."""
+    if categories or (nan and not in_queries):
         return (TREES_FOR_QUERIES if in_queries else TREES_FOR_LABELS,)
     if in_queries:
-        return FOR_QUERIES
+        return tuple(name for name in FOR_QUERIES if not nan or find_learner(name).scale_invariant)
     return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())
 
 

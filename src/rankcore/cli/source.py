@@ -52,7 +52,7 @@ class Source:
         """Whether rows are read a window at a time.
 
         Options request this; it always applies to caches, patterns and Parquet files, and never to
-        tables with categories and CSV.
+        CSV and to tables with categories or with labels that are words.
         """
         from rankcore.cli.tables import is_table
         from rankcore.datasets.parquet_rows import is_parquet

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.frames import frame_of
 from rankcore.cli.options import Layout
-from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, is_parquet
+from rankcore.datasets.parquet_rows import DOCID, LABEL, QUERIES, has_words, is_parquet
 
 # Endings of text tables, which may be followed by one of a compressed file.
 TEXT = (".csv", ".tsv")
@@ -56,10 +56,12 @@ def is_text_table(name: str) -> bool:
 
 
 def is_table(name: str, layout: Layout) -> bool:
-    """Return whether a file is read as a data frame: CSV, or Parquet with named categories."""
-    return is_text_table(name) or (
-        layout.categories is not None and name != "-" and is_parquet(name)
-    )
+    """Return whether a file is read as a data frame: CSV, or Parquet with categories or words."""
+    if is_text_table(name):
+        return True
+    if name == "-" or not is_parquet(name):
+        return False
+    return layout.categories is not None or has_words(name, layout.label or LABEL)
 
 
 class Table:
@@ -92,6 +94,8 @@ class Table:
             label = ""  # a feature of the model has the default name
         has_docids = DOCID in names and DOCID not in (label, *(columns or []))
         features = columns or [name for name in names if name not in (label, qid, DOCID)]
+        if columns is None:
+            self._check_named(file, features)
         self._check_different([label, *([] if qid is None else [qid]), *features])
         categories = self._categories(layout, features)
         text = [*categories, *([] if qid is None else [qid]), *([DOCID] if has_docids else [])]
@@ -111,6 +115,17 @@ class Table:
                 f"{self.path} has no column {missing[0]!r}; its columns are {', '.join(some)}: "
                 "name those of labels, queries and features with --label, --qid and --columns"
             )
+
+    def _check_named(self, file: _Csv | _Parquet, features: list[str]) -> None:
+        """Raise ValueError for a feature without a name, such as the index of a data frame."""
+        for name in features:
+            if name in file.unnamed:
+                number = file.names.index(name) + 1
+                raise ValueError(
+                    f"{self.path}: the header has no name for column {number}, and an index that "
+                    "pandas wrote is no feature: write the table with index=False, or name the "
+                    "columns of features with --columns"
+                )
 
     def _check_different(self, used: list[str]) -> None:
         again = next((name for name in used if used.count(name) > 1), None)
@@ -243,6 +258,7 @@ class _Csv:
             self._sep = "\t" if tabs else ";" if semicolons else ","
             cells = self._pandas(sep=self._sep, nrows=1, dtype=str).iloc[0].tolist()
         self.names = [cell or f"Unnamed: {j}" for j, cell in enumerate(cells)]
+        self.unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell]
         again = next((name for name in self.names if self.names.count(name) > 1), None)
         if again is not None:
             raise ValueError(f"{path}: the columns must be different ones; got {again!r} twice")
@@ -310,6 +326,7 @@ class _Parquet:
             frame = frame.reset_index([name for name in frame.index.names if name is not None])
         self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         self.names: list[str] = self._frame.columns.tolist()
+        self.unnamed: list[str] = []  # an index without a name is no column
 
     def read(self, text: Sequence[str], label: str) -> Any:
         """Return the rows; types are those of the file."""

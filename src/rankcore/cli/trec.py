@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankcore.cli.terminal import finite
+from rankcore.cli.terminal import complain, finite
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations, trec_names
 from rankcore.metrics import evaluate as measure
 from rankcore.metrics.names import parse
@@ -72,9 +72,15 @@ def _judgments(qrels: str) -> Qrels:
     if qrels == "-":
         return read_qrels(sys.stdin.buffer)
     words = _first_words(Path(qrels))
+    if len(words) != 4 and is_table(Path(qrels)):
+        raise ValueError(
+            f"{qrels} is a table; the judgments of a run are qrels (query 0 document grade, as "
+            "rankcore.datasets.write_qrels writes them) or a LETOR file: convert it, or pass the "
+            "model instead of its run"
+        )
     if len(words) < 2 or not words[1].startswith(b"qid:"):
         return read_qrels(qrels)
-    rows = load_letor(qrels)
+    rows = load_letor(qrels, ensure_all_finite=False)  # only labels are used
     if rows.qid is None:
         raise ValueError(f"{qrels} has lines without qid:, and so no judgments of queries")
     if (rows.y % 1 != 0).any():
@@ -125,6 +131,12 @@ def evaluate_runs(
         tags[name] = run.tag
         run = _top(run, depth, convention)
         joined = join_run(run, judged, missing="zero" if complete else "skip")
+        if not (joined.retrieved & ~joined.unjudged).any():
+            complain(
+                f"no document of {name} is judged, and so its measures are 0: the documents of the "
+                f"run are named as {str(run.docid[0])!r}, those of the judgments as "
+                f"{str(judged.docid[0])!r}"
+            )
         evaluations[name] = measure(
             joined.y,
             joined.s,

@@ -38,6 +38,21 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
+def has_words(path: str, column: str) -> bool:
+    """Return whether a Parquet file has a column of this name that holds text."""
+    arrow = pyarrow_of(path)
+    types = arrow.types
+    try:
+        schema = import_module("pyarrow.parquet").read_schema(path)
+    except arrow.ArrowException:  # which reading raises again, with the path
+        return False
+    if schema.names.count(column) != 1:
+        return False
+    kind = schema.field(column).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
 def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
     """List Parquet files in a directory; names that begin with "." or "_" are skipped."""
     with os.scandir(folder) as entries:
@@ -89,7 +104,7 @@ class ParquetRows(FileRows):
     """Rows of Parquet files: columns of labels, features and possibly queries.
 
     ``label``, ``qid`` and ``columns`` are column names; None for the defaults, and for all other
-    columns as features. Unless ``labelled``, missing labels are 0.
+    columns but that of document ids as features. Unless ``labelled``, missing labels are 0.
 
     All values of a row are stored, including zeros, so that sums have the order of a dense
     table. Memory: a window, and three times `DECODED_VALUES`.
@@ -114,7 +129,7 @@ class ParquetRows(FileRows):
         self.qid = qid or next((name for name in QUERIES if name in names), None)
         taken = self._taken
         if columns is None:
-            self.columns = [name for name in names if name not in taken]
+            self.columns = [name for name in names if name not in (*taken, DOCID)]
         else:
             self.columns = as_names(columns, "columns")
         if len({*self.columns, *taken}) < len(self.columns) + len(taken):

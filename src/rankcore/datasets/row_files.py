@@ -88,8 +88,8 @@ def open_rows(
         Columns of Parquet files: labels, by default "label", and queries, by default the first
         existing one of "qid", "query" and "query_id".
     columns : list of str, optional
-        Feature columns of Parquet files, in this order; by default all others. Models
-        store their names.
+        Feature columns of Parquet files, in this order; by default all others but "docid".
+        Models store their names.
 
     Returns
     -------

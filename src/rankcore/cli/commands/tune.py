@@ -80,7 +80,7 @@ def tune(
             help="Learner to search (repeatable). By default "
             f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}, and "
             f"{', '.join(FOR_FEW_LABELS)} of at most {FEW} rows; those of trees alone if there are "
-            "categories.",
+            "categories; of rows with NaN those that learn from them.",
         ),
     ] = None,
     valid: ValidOption = None,
@@ -130,7 +130,8 @@ def tune(
         if valid is not None:
             held_out = read(valid, replace(layout, features=None), bar)
             rows, held_out = same_width(rows, held_out)
-        default = families(rows.in_queries, rows.X.shape[0], rows.has_categories)
+        nan = rows.has_nan or (held_out is not None and held_out.has_nan)
+        default = families(rows.in_queries, rows.X.shape[0], rows.has_categories, nan)
         names = list(dict.fromkeys(model or default))
         learners = {name: find_learner(name) for name in names}
         for learner in learners.values():
