@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
@@ -283,3 +284,45 @@ def test_names_of_columns_are_those_of_the_estimator(wrapper):
         model.predict(frame[["b", "a", "c"]])
     assert not hasattr(wrapper(rc.OrdinalLogistic()), "feature_names_in_")
     assert not hasattr(wrapper(rc.OrdinalLogistic()).partial_fit(X, y, RANKS), "feature_names_in_")
+
+
+WRAPPERS = [
+    pytest.param(lambda: OnlineCalibration(rc.PRank()), id="OnlineCalibration"),
+    pytest.param(lambda: AdaptiveSets(rc.OrdinalLogistic()), id="AdaptiveSets"),
+    pytest.param(lambda: DriftMonitor(rc.PRank(), At(120), keep=60), id="DriftMonitor"),
+    pytest.param(
+        lambda: DriftMonitor(OnlineCalibration(rc.PRank()), At(120), keep=60), id="nested"
+    ),
+]
+
+
+@pytest.mark.parametrize("form", ["array", "csr", "frame"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_columns_that_appear_in_a_stream_are_learned(wrapper, form):
+    """The model is that of a stream whose rows had 0 in the column from the start."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, size=(300, 4)).astype(float)
+    X[:120, 3] = 0
+    y = np.digitize(X.sum(axis=1) + rng.normal(size=300), [-3, 0, 3])
+    y[90:] = 3 - y[90:]  # a change, found after 150 rows: the latest 60 have both widths
+
+    def shaped(rows):
+        if form == "csr":
+            return sp.csr_matrix(rows)
+        names = ["a", "b", "c", "d"][: rows.shape[1]]
+        return pd.DataFrame(rows, columns=names) if form == "frame" else rows
+
+    grown, whole = wrapper(), wrapper()
+    for part in np.array_split(np.arange(300), 10):
+        width = 3 if part[0] < 120 else 4
+        grown.partial_fit(shaped(X[part, :width]), y[part], classes=range(4), grow=width == 4)
+        whole.partial_fit(shaped(X[part]), y[part], classes=range(4))
+    assert grown.n_features_in_ == 4
+    np.testing.assert_array_equal(grown.predict(shaped(X)), whole.predict(shaped(X)))
+    if hasattr(grown, "predict_proba"):
+        tables = [model.predict_proba(shaped(X)) for model in (grown, whole)]
+        np.testing.assert_allclose(*tables, atol=1e-9)
+    if isinstance(grown, DriftMonitor):
+        assert grown.drifts_ == whole.drifts_ == [150]
+    with pytest.raises(ValueError, match=r"grow=True adds columns only.* \[0, 1, 2, 3\]; got"):
+        grown.partial_fit(shaped(X), y, classes=range(5), grow=True)

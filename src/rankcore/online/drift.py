@@ -156,8 +156,10 @@ class DriftMonitor(StreamWrapper):
             warn(f"the rank loss has risen, after {self.t_} rows of the stream")
         elif self.action == "restart":
             new = clone(self.estimator)
-            for one in self._watched.latest(self.keep):
-                learn_chunk(new, one.X, one.y, self.ranks_, one.sample_weight)
+            chunks = self._watched.latest(self.keep)
+            grew = len({np.shape(one.X)[1] for one in chunks}) > 1
+            for one in chunks:
+                learn_chunk(new, one.X, one.y, self.ranks_, one.sample_weight, grew)
             self.estimator_ = new
         else:
             self.action(self)

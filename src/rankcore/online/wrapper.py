@@ -82,6 +82,7 @@ class StreamWrapper(BaseEstimator):
         classes: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        grow: bool = False,
     ) -> Self:
         """Predict a chunk, compare the predictions with its labels, and learn it.
 
@@ -94,6 +95,9 @@ class StreamWrapper(BaseEstimator):
             Every label, lowest rank first. Required in the first call unless its y has them all.
         sample_weight : array-like, shape (n_samples,), optional
             Weights in learning, not in comparing.
+        grow : bool, default=False
+            Whether X may have more columns than before, for an estimator with this argument: the
+            new ones follow those it knows, which predict the chunk. Ranks cannot be added.
 
         Returns
         -------
@@ -108,12 +112,16 @@ class StreamWrapper(BaseEstimator):
         """
         self._check()
         if "estimator_" in vars(self):
-            observed = self._observe(X, y)
-            learn_chunk(self.estimator_, X, y, classes, sample_weight)
+            known = X
+            if grow:
+                self._check_ranks(classes)
+                known = _first_columns(X, self.n_features_in_)
+            observed = self._observe(known, y)
+            learn_chunk(self.estimator_, X, y, classes, sample_weight, grow)
             self._follow(observed, X, y, sample_weight)
             return self
         learner = self._new_learner()
-        learn_chunk(learner, X, y, classes, sample_weight)
+        learn_chunk(learner, X, y, classes, sample_weight, grow)
         self.estimator_ = learner
         try:
             self._begin(X, y, sample_weight)
@@ -121,6 +129,14 @@ class StreamWrapper(BaseEstimator):
             del self.estimator_
             raise
         return self
+
+    def _check_ranks(self, classes: Any) -> None:
+        """Raise ValueError if ranks are added."""
+        if classes is not None and not np.array_equal(np.asarray(classes), self.ranks_):
+            raise ValueError(
+                f"{type(self).__name__}: grow=True adds columns only, and classes must be those of "
+                f"the first call, {self.ranks_.tolist()}; got {np.asarray(classes).tolist()}"
+            )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of this learner, or with ``estimator__parameter`` of the estimator.
@@ -221,9 +237,21 @@ class StreamWrapper(BaseEstimator):
         return learner
 
 
-def learn_chunk(learner: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-    """Call ``partial_fit`` with the arguments that are not None."""
-    given: dict[str, ArrayLike] = {}
+def _first_columns(X: Any, n: int) -> Any:
+    """Return the first columns of a matrix or data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, :n]
+    if hasattr(X, "column_names"):  # of Arrow
+        return X.select(X.column_names[:n])
+    matrix = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+    return matrix[:, :n]
+
+
+def learn_chunk(
+    learner: Any, X: Any, y: Any, classes: Any, sample_weight: Any, grow: bool = False
+) -> None:
+    """Call ``partial_fit`` with the arguments that are not None or False."""
+    given: dict[str, Any] = {"grow": True} if grow else {}
     if classes is not None:
         given["classes"] = classes
     if sample_weight is not None:
