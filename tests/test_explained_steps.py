@@ -232,7 +232,7 @@ def test_missing_category_is_never_proposed():
 def test_printed_numbers_change_the_prediction():
     model, rows = fitted("scaled")
     n_moved = 0
-    for place in range(0, N, 8):
+    for place in range(0, N, 16):
         row = rows.iloc[[place]]
         why = rc.explain.rank(model, row, background=rows)
         for name, _, _, up, down in why.tables()[1].rows:
@@ -241,7 +241,7 @@ def test_printed_numbers_change_the_prediction():
                     after = model.predict(with_value(row, name, float(shown)))[0]
                     assert sign * (after - why.label) > 0
                     n_moved += 1
-    assert n_moved > 20
+    assert n_moved > 10
 
 
 @pytest.mark.parametrize("name", ["bins", "splines", "union", "function without inverse"])
@@ -332,7 +332,7 @@ def test_calibrated_pipeline_changes_by_its_own_prediction():
 def test_changes_of_trees_after_scaling_are_exact():
     model = make_pipeline(table(SCALED), rc.OrdinalBoost(20, max_leaf_nodes=5)).fit(WHOLE, Y)
     n_moved = 0
-    for place in range(0, N, 20):
+    for place in range(0, N, 40):
         row = WHOLE.iloc[[place]]
         why = rc.explain.rank(model, row, background=WHOLE)
         for moved, sign in ((why.up, 1), (why.down, -1)):
@@ -341,7 +341,7 @@ def test_changes_of_trees_after_scaling_are_exact():
                     n_moved += 1
                     after = model.predict(with_value(row, name, value))[0]
                     assert sign * (after - why.label) > 0
-    assert n_moved > 10
+    assert n_moved > 5
 
 
 # ------------------------------------------------------------------------ texts

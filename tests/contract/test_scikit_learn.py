@@ -32,6 +32,8 @@ def default_of(kind):
     """Return a learner with its defaults, and the loss under which predict is most probable."""
     if kind is rc.CalibratedOrdinal:
         return kind(rc.PRank(random_state=0), cv=2, loss="zero_one")
+    if kind is rc.OrdinalBoost:  # 100 rounds run the same code
+        return kind(20, loss="zero_one")
     return kind(loss="zero_one") if hasattr(kind, "predict_proba") else kind()
 
 

@@ -166,9 +166,9 @@ def test_position_bias_and_error_rate_are_estimated():
 
 
 def test_repeating_judge_is_detected():
-    places = np.random.default_rng(2).permutation(30)
+    places = np.random.default_rng(2).permutation(20)
     found = [
-        answer_all(Sampler(list(range(30)), seed=0), Judge(places, 0, noise=0.2, repeats=how), 600)
+        answer_all(Sampler(list(range(20)), seed=0), Judge(places, 0, noise=0.2, repeats=how), 400)
         for how in (True, False)
     ]
     copies = [sampler.uncertainty().repeats_itself[0] for sampler in found]
