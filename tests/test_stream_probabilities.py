@@ -24,6 +24,17 @@ def learned(model, X, y, size=50):
     return model
 
 
+@pytest.mark.parametrize("factor", [2.0**-5, 2.0**5])
+def test_calibration_does_not_depend_on_the_unit_of_scores(factor):
+    """PRank's scores are in the squared unit of the rows: those of powers of two are exact."""
+    X, y = make_drift(600, 4, random_state=0)
+    tables = []
+    for unit in (1.0, factor):
+        learner = rc.PRank.published(threshold_scale=unit)
+        tables.append(learned(OnlineCalibration(learner), unit * X, y).predict_proba(unit * X))
+    np.testing.assert_array_equal(tables[0], tables[1])
+
+
 @pytest.mark.parametrize("drift", ["abrupt", "gradual", "returning", None])
 @pytest.mark.parametrize(
     "learner",

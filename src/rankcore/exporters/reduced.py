@@ -52,7 +52,7 @@ class Tree:
 
     def of_numbers(self) -> Tree:
         """Prune splits that separate only missing values, for targets without NaN."""
-        if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
+        if self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
             return Tree(
