@@ -307,7 +307,7 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {1: 0.25, 2: 0.5}])
 @pytest.mark.parametrize("name", ["CuSumRank", "WidrowHoff"])
-def test_weights_of_steps_are_those_of_memory(name, class_weight, client, rows):
+def test_weights_of_steps_equal_those_in_memory(name, class_weight, client, rows):
     X, y = rows
     w = WEIGHTS["fractions"]
     params = {"max_iter": 2, "shuffle": False, "class_weight": class_weight}
@@ -356,7 +356,7 @@ def test_equal_weights_of_rankers_are_no_weights(name, weight, client, queries):
 
 
 @pytest.mark.parametrize("balance", ["query", None])
-def test_weights_of_a_pairwise_shard_are_those_of_memory(balance, client, queries):
+def test_weights_of_a_pairwise_shard_equal_those_in_memory(balance, client, queries):
     X, y, qid = queries
     w = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 2.5], y.size)
     bX, by, bq, bw = blocks(3, X, y, qid, w)
@@ -479,7 +479,7 @@ def test_frames_name_queries_and_weights_by_columns(client, queries):
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_rows_that_dask_shuffles_by_query_are_those_of_memory(name, client, queries):
+def test_rows_shuffled_by_query_give_the_model_of_memory(name, client, queries):
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X, y, qid = queries
     order = np.random.default_rng(3).permutation(y.size)

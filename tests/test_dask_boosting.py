@@ -103,7 +103,7 @@ def test_rounds_continue_if_no_drawn_feature_splits_the_root(client):
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 @pytest.mark.parametrize("which", ["stumps", "trees", "ndcg"])
-def test_weights_of_rows_are_those_of_memory(which, n, client):
+def test_weights_of_rows_equal_those_in_memory(which, n, client):
     X, y, qid = queries(2)
     w = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.5], y.size)
     w[:112] = 0  # the first of seven shards

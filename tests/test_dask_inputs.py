@@ -131,9 +131,7 @@ def test_weights_that_count_too_many_visits_are_rejected(which, client, queries)
 @pytest.mark.parametrize("of", ["rows", "queries"])
 @pytest.mark.parametrize("seed", range(3))
 @walk(TREES_OF_31)
-def test_trees_of_weights_that_span_six_orders_are_those_of_memory(
-    which, seed, of, client, queries
-):
+def test_trees_of_weights_over_six_orders_equal_those_in_memory(which, seed, of, client, queries):
     rng = np.random.default_rng(seed)
     weights = 10.0 ** rng.uniform(-3, 3, N)
     if of == "queries":

@@ -46,7 +46,7 @@ def blocks(n, *arrays):
         (np.asarray, {"C": 10.0}),  # of more than one product per step
     ],
 )
-def test_steps_and_model_are_those_of_memory(form, params, weighted, client, queries):
+def test_steps_and_model_equal_those_in_memory(form, params, weighted, client, queries):
     X, y, qid, w = queries
     X, given = form(X), {"sample_weight": w} if weighted else {}
     expected = rc.RankSVM(random_state=1, **params).fit(X, y, qid=qid, **given)

@@ -275,7 +275,7 @@ def test_parameters_of_the_estimator_change_in_a_stream(wrapper):
     ],
     ids=["drift", "calibration", "sets"],
 )
-def test_names_of_columns_are_those_of_the_estimator(wrapper):
+def test_wrapper_has_the_column_names_of_its_estimator(wrapper):
     X, y = make_drift(100, 3, random_state=0)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = wrapper(rc.OrdinalLogistic()).partial_fit(frame, y, RANKS)

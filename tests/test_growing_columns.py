@@ -233,7 +233,7 @@ DECLARED = ([2, 3], [1, 2, 3], [1, 2, 3, 4, 5])
         rc.OrdinalLogistic(half_life="auto"),
     ]
 )
-def test_grown_ranks_are_those_of_a_model_that_had_declared_them(learner):
+def test_grown_ranks_equal_declared_ranks(learner):
     grown, wide = clone(learner), clone(learner)
     for (width, X, _), classes in zip(chunks(), DECLARED, strict=False):
         y = np.clip(np.round(X[:, 0] - X[:, 2] + 3), classes[0], classes[-1]).astype(int)

@@ -43,7 +43,7 @@ def gzipped(path):
     ],
     ids=["dictionaries", "texts", "binary file", "path"],
 )
-def test_columns_are_those_of_the_feature_hasher(tmp_path, records):
+def test_hashed_columns_equal_those_of_scikit_learn(tmp_path, records):
     chunks = [*hash_records(records(tmp_path / "a.jsonl.gz"), "stars", n_features=64)]
     assert len(chunks) == 1
     expected = FeatureHasher(64).transform(HASHED)

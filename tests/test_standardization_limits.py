@@ -189,7 +189,7 @@ def test_one_weighted_row_and_equal_rows_are_learned(learner, form, method):
 
 @each_learner
 @pytest.mark.parametrize("dtype", [np.float16, np.int64, np.uint8])
-def test_other_types_are_those_of_their_values(learner, dtype):
+def test_other_types_predict_as_their_values_in_float64(learner, dtype):
     X, y = table()
     X = (X * 20 + 128).astype(dtype) if dtype != np.int64 else np.int64(2**53 + X * 1e8)
     model, other = (learned(learner, one, y) for one in (X, X.astype(float)))

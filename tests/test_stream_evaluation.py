@@ -64,7 +64,7 @@ def test_labels_that_come_later_are_learned_later(size, delay):
     assert (stream.coef_ == rc.PRank().partial_fit(X[:rows], Y[:rows], RANKS).coef_).all()
 
 
-def test_measures_of_probabilities_are_those_of_predict_proba():
+def test_measures_equal_those_of_predicted_probabilities():
     names = ["rank_loss", "accuracy", "accuracy_within", "rps", "brier_score", "log_loss"]
     model = rc.OrdinalLogistic().partial_fit(X[:300], Y[:300], RANKS)
     found = evaluate(model, [(X[300:], Y[300:])], metrics=names).overall
@@ -92,7 +92,7 @@ def test_labels_may_be_words_in_another_order_than_the_alphabet():
     assert found.overall == numbers.overall
 
 
-def test_weights_are_those_of_learning():
+def test_evaluation_learns_with_the_weights_of_chunks():
     weights = np.random.default_rng(0).random(20)
     model = rc.OrdinalLogistic()
     evaluate(model, [Chunk(X, y, sample_weight=weights) for X, y in CHUNKS], classes=RANKS)

@@ -92,7 +92,7 @@ def test_levels_follow_the_recursion_of_gibbs_and_candes():
 
 
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_probabilities_are_those_of_the_scores_before_learning(method):
+def test_scores_are_calibrated_before_their_rows_are_learned(method):
     X, y = make_drift(1000, 4, random_state=0)
     model = learned(OnlineCalibration(rc.PRank(), method=method, window=300), X, y)
     plain = rc.PRank()
