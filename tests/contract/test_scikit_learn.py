@@ -50,7 +50,7 @@ def differences(estimator):
     return dict.fromkeys(EQUIVALENCE, ORDER) if online or calibrated else {}
 
 
-# RankSVMCV chooses C by queries, of which the checks have one: tests/test_ranksvm_path.py.
+# RankSVMCV chooses C by queries, of which the checks have one: tests/test_regularization_path.py.
 RANKING = [one for one in RANKERS if not isinstance(one, rc.RankSVMCV)]
 KINDS = {type(one) for one in (*ORDINAL, *RANKING)}
 pytestmark = [
