@@ -147,6 +147,8 @@ def test_evaluations_are_compared_on_common_queries():
     b = evaluate([1, 0, 0, 1], [2, 1, 1, 2], qid=["r", "r", "q", "q"], metrics="mrr")
     found = compare_evaluations({"a": a, "b": b})
     assert (found[0].n, found[0].difference) == (1, 0.5)
+    assert str(found).splitlines()[-1] == "only 1 of 3 queries are in all systems"
+    assert "in all systems" not in str(compare_evaluations({"a": a, "again": a}))
     assert found.differences().tolist() == [0.5]
     c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
     with pytest.raises(ValueError, match="no query in common"):

@@ -199,8 +199,13 @@ class Comparison(Tabular):
 
     @property
     def _caption(self) -> str:
-        measured = next(iter(self.evaluations.values()))._caption
-        return f"paired randomisation test, bootstrap intervals; {measured}"
+        measured = next(iter(self.evaluations.values()))
+        text = f"paired randomisation test, bootstrap intervals; {measured._caption}"
+        queries = [{*evaluation.qid.tolist()} for evaluation in self.evaluations.values()]
+        in_all, in_any = set.intersection(*queries), set.union(*queries)
+        if len(in_all) < len(in_any):
+            text += f"\nonly {len(in_all)} of {len(in_any)} {measured.units} are in all systems"
+        return text
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"

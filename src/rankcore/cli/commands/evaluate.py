@@ -174,7 +174,10 @@ def _print_rankings(
                 )
                 print("\t".join([str(query), *values]))
         measured = runs.means(evaluation) if as_json else dict(evaluation)
-        print_facts({"examples": n_rows, "queries": evaluation.qid.size, **measured}, as_json)
+        facts = {"examples": n_rows, "queries": evaluation.qid.size, **measured}
+        if comparison is None and not as_json:
+            facts["convention"] = str(evaluation.convention)
+        print_facts(facts, as_json)
     if comparison is not None:
         print_table(comparison, comparison)
 
