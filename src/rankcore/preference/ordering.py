@@ -24,6 +24,9 @@ from rankcore.preference.forms import (
 )
 from rankcore.preference.methods import Degree, QuickSort, computed_order
 
+# Rows of a matrix that are summed at a time.
+_BLOCK = 256
+
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
     """Return items by the sum of their degrees against all others.
@@ -58,11 +61,14 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     degrees, matrix = _degrees_of(items, preference), as_matrix(preference, n)
     if matrix is None:
         return in_order(items, computed_order(Degree(n), degrees))
-    # Of a matrix, the row of the earlier item of a pair is used.
-    upper = np.triu(matrix.astype(np.float64), 1)
-    if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= 1):  # NaN is neither
-        as_degrees(upper.ravel(), upper.size)
-    sums = upper.sum(axis=1) - upper.sum(axis=0) + np.arange(n)
+    # Of a matrix, the row of the earlier item of a pair is used; copied in blocks of rows.
+    sums = np.arange(n, dtype=np.float64)
+    for start in range(0, n, _BLOCK):
+        upper = np.triu(matrix[start : start + _BLOCK], start + 1).astype(np.float64, copy=False)
+        if not (upper.min(initial=0) >= 0 and upper.max(initial=0) <= 1):  # NaN is neither
+            as_degrees(upper.ravel(), upper.size)
+        sums[start : start + _BLOCK] += upper.sum(axis=1)
+        sums -= upper.sum(axis=0)
     return in_order(items, np.argsort(-sums, kind="stable"))
 
 
