@@ -15,9 +15,6 @@ import sys
 import threading
 import time
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -32,7 +29,6 @@ from rankcore.preference import (
     PreferenceError,
     PreferenceRanker,
 )
-from rankcore.preference.retries import named_wait
 
 METHODS = ["rating", "quicksort", "degree", "halving"]
 ITEMS = np.random.default_rng(3).permutation(20).tolist()
@@ -330,51 +326,6 @@ def test_without_tenacity_there_is_one_attempt(monkeypatch):
         PreferenceRanker(judge, random_state=0).rank(ITEMS)
     with pytest.raises(ImportError, match=r"retry=3 requires tenacity: pip install"):
         PreferenceRanker(judge, retry=3).rank(ITEMS)
-
-
-class Response:
-    headers: ClassVar = {"Retry-After": "0.25"}
-
-
-@pytest.mark.parametrize(
-    ("named", "seconds"),
-    [
-        ({"retry_after": 30}, 30),
-        ({"retry_after": 0.25}, 0.25),
-        ({"retry_after": "30"}, 30),
-        ({"retry_after": -5}, 0),
-        ({"retry_after": 1e300}, 3600),
-        ({"retry_after": "1" * 400}, None),
-        ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
-        ({"response": Response()}, 0.25),
-        ({"retry_after": "soon"}, None),
-        ({"retry_after": float("nan")}, None),
-        ({"retry_after": [3]}, None),
-        ({"response": None}, None),
-        ({}, None),
-    ],
-)
-def test_wait_named_by_an_error(named, seconds):
-    error = ConnectionError("busy")
-    error.__dict__ |= named
-    found = named_wait(error)
-    assert found == (None if seconds is None else pytest.approx(seconds, rel=0.01))
-
-
-def test_wait_until_a_date_named_by_an_error():
-    error = ConnectionError("busy")
-    error.retry_after = format_datetime(datetime.now(UTC) + timedelta(seconds=1000), usegmt=True)
-    assert named_wait(error) == pytest.approx(1000, abs=30)
-
-
-def test_retry_after_is_obeyed():
-    pytest.importorskip("tenacity")
-    error = ConnectionError("busy")
-    error.retry_after = "0.01"
-    ranker = PreferenceRanker(Flaky(1, error), random_state=0)
-    start = time.monotonic()
-    assert ranker.rank([3, 1, 2]) == [1, 2, 3]
-    assert time.monotonic() - start < 0.5  # of exponential waits, from a second on
 
 
 def test_policies_of_async_retries_are_rejected():
@@ -874,14 +825,16 @@ POLICIES = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("judge", [smaller, smaller_later])
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_full_disk_is_raised_and_loses_no_answer(tmp_path, monkeypatch, policy, judge, concurrency):
+def test_full_disk_is_raised_and_loses_only_calls_in_progress(
+    tmp_path, monkeypatch, policy, judge, concurrency
+):
     tenacity = pytest.importorskip("tenacity")
     from rankcore.preference.journal import OpenJournal
 
     write, written = OpenJournal.write, []
 
     def full(self, records):
-        if len(written) > 10 and records:
+        if len(written) > 10:
             raise OSError(28, "No space left on device")
         written.extend(records)
         write(self, records)
@@ -898,6 +851,7 @@ def test_full_disk_is_raised_and_loses_no_answer(tmp_path, monkeypatch, policy, 
     assert ranker.sampler_.n_answers == before
     monkeypatch.setattr(OpenJournal, "write", write)
     assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_reused_ == 11  # calls that could not be written are made again
     rows = rows_of(tmp_path / "a.sqlite", "failure")
     assert len(rows) == ranker.n_calls_ > before
     assert set(rows) == {(None,)}

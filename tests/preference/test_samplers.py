@@ -298,7 +298,6 @@ def test_no_or_one_item_needs_no_question():
     ratings = sampler.ratings()
     assert ratings.leaderboard() == []
     assert ratings.standard_errors.shape == (0,)
-    assert ratings.covariance.shape == (0, 0)
     assert Sampler(["one"]).ask(3) == []
 
 
@@ -358,6 +357,43 @@ def test_asking_ends_although_a_judge_abstains(form, abstained, step):
         k = form.get("top_k", k)
         found = [place for place in sampler.ranking().tolist() if place]
         assert found[:k] == [place for place in np.argsort(places).tolist() if place][:k]
+
+
+TIES = {
+    **SAMPLERS,
+    "top of rating": partial(Sampler, top_k=2),
+    "two judges": partial(Sampler, judges=["ann", "bob"]),
+}
+
+
+@pytest.mark.parametrize("degree", [0.5, 0.7])
+@pytest.mark.parametrize("name", TIES)
+def test_asking_ends_if_a_judge_gives_the_same_answer_to_each_pair(name, degree):
+    sampler, n_asked = TIES[name](list(range(6)), seed=0), 0
+    while asked := sampler.ask():
+        for comparison in asked:
+            n_asked += 1
+            sampler.tell(comparison, degree)
+        assert n_asked < 500
+    assert sampler.done()
+    if name not in ("quicksort", "degree", "halving"):
+        # Both orders of 15 pairs, from each of the judges.
+        assert n_asked >= 15 * len(sampler.judges)
+        assert sampler.uncertainty().inversions > 0.3
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 14])
+@pytest.mark.parametrize("answers", ["order", "best"])
+def test_judges_of_several_items_find_the_whole_order(answers, n):
+    places = np.random.default_rng(n).permutation(n)
+    sampler = Sampler(list(range(n)), size=4, answers=answers, seed=0)
+    while asked := sampler.ask():
+        for comparison in asked:
+            order = np.argsort(places[list(comparison.places)])
+            sampler.tell(comparison, order if answers == "order" else int(order[0]))
+        assert sampler.n_answers < 30 * n
+    assert sampler.done()
+    assert places[sampler.ranking()].tolist() == list(range(n))
 
 
 def test_order_of_one_item_is_an_abstention():

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rankcore._core.numbers import Floats
@@ -48,44 +48,37 @@ class Comparisons:
         """Return one row for each pair, judge and order shown, if no covariates tell them apart."""
         if self.covariates is not None:
             return self
-        n, judge = self.n, 0 if self.judge is None else self.judge
         swap = self.first > self.second
-        degree = np.where(swap, 1 - self.degree, self.degree)
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        key = (low.astype(np.int64) * n + high) * self.n_judges + judge
+        won = self.weight * np.where(swap, 1 - self.degree, self.degree)
+        columns, sizes = [low, high], [self.n, self.n]
+        if self.judge is not None:
+            columns, sizes = [*columns, self.judge], [*sizes, self.n_judges]
         if self.shown is not None:
-            key = 2 * key + (np.where(swap, -self.shown, self.shown) > 0)
-        size = 2 * n * n * self.n_judges
-        if size <= 8 * key.size:
-            weight: Any = np.bincount(key, self.weight, size)
-            distinct = np.flatnonzero(weight > 0)
-            group = key
+            low_first = np.where(swap, -self.shown, self.shown) > 0
+            columns, sizes = [*columns, low_first.astype(np.intp)], [*sizes, 2]
+        group = np.ravel_multi_index(tuple(columns), sizes)
+        kept: Any = slice(None)
+        if np.prod(sizes, dtype=np.float64) <= 8 * group.size:  # faster than sorting
+            kept = distinct = np.flatnonzero(np.bincount(group))
         else:
-            distinct, group = np.unique(key, return_inverse=True)
-            size = distinct.size
-            weight = np.bincount(group, self.weight, size)
-        kept = distinct if group is key else np.arange(size)
-        won = np.bincount(group, self.weight * degree, size)[kept]
-        weight = weight[kept]
+            distinct, group = np.unique(group, return_inverse=True)
+
+        def total(values: Floats) -> Floats:
+            return np.asarray(np.bincount(group, values)[kept], dtype=np.float64)
+
+        weight = total(self.weight)
         safe = np.where(weight > 0, weight, 1.0)
-        tie = None
-        if self.tie is not None:
-            tie = np.bincount(group, self.weight * self.tie, size)[kept] / safe
-        shown = None
-        if self.shown is not None:
-            shown = np.where(distinct % 2, 1.0, -1.0)
-            distinct = distinct // 2
-        by = (distinct % self.n_judges).astype(np.intp)
-        pair = distinct // self.n_judges
+        first, second, *others = np.unravel_index(distinct, sizes)
         return Comparisons(
-            n,
-            (pair // n).astype(np.intp),
-            (pair % n).astype(np.intp),
-            np.asarray(won / safe),
+            self.n,
+            first,
+            second,
+            total(won) / safe,
             weight,
-            tie=tie,
-            shown=shown,
-            judge=None if self.judge is None else by,
+            tie=None if self.tie is None else total(self.weight * self.tie) / safe,
+            shown=None if self.shown is None else np.where(others[-1], 1.0, -1.0),
+            judge=None if self.judge is None else others[0],
             n_judges=self.n_judges,
         )
 
@@ -115,11 +108,11 @@ class Posterior:
         start = n + (problem.rows.shown is not None)
         if c == 0:
             return np.empty(0), np.empty(0)
-        operator, errors = self._problem.second(self.parameters), []
+        second, errors = self._problem.second(self.parameters), []
         for column in range(start, start + c):
             unit = np.zeros(self.parameters.size)
             unit[column] = 1.0
-            errors.append(operator.solve(unit, 1e-10)[column] ** 0.5)
+            errors.append(_solve(second, unit, 1e-10)[column] ** 0.5)
         return self.parameters[start : start + c], np.array(errors)
 
     def tie_probability(self) -> float | None:
@@ -131,22 +124,18 @@ class Posterior:
 
     @cached_property
     def _covariance(self) -> Floats:
-        dense = self._problem.second(self.parameters).dense()
+        second = self._problem.second(self.parameters)
+        dense = second if isinstance(second, np.ndarray) else second.toarray()
         inverse = cho_solve(cho_factor(dense, overwrite_a=True), np.eye(len(dense)))
         n = self._problem.rows.n
         return np.asarray(inverse[:n, :n])
 
-    @property
-    def centred_covariance(self) -> Floats:
-        """Covariance of the strengths about their mean."""
-        covariance = self._covariance
-        mean = covariance.mean(axis=0)
-        return np.asarray(covariance - mean - mean[:, None] + mean.mean())
-
     def standard_errors(self) -> Floats:
         """Return the standard errors about the mean; above 4,000 items estimated from 200 draws."""
         if self.theta.size <= _EXACT:
-            return np.sqrt(np.maximum(np.diagonal(self.centred_covariance), 0.0))
+            covariance = self._covariance
+            mean = covariance.mean(axis=0)
+            return np.sqrt(np.maximum(np.diagonal(covariance) - 2 * mean + mean.mean(), 0.0))
         draws = self.draws(200, np.random.default_rng(0))
         return np.asarray((draws - draws.mean(axis=1, keepdims=True)).std(axis=0))
 
@@ -159,7 +148,7 @@ class Posterior:
         # A solution for a right-hand side with the second derivative as its covariance.
         second = self._problem.second(self.parameters)
         steps = [
-            second.solve(self._problem.noise(self.parameters, rng), 1e-3)[:n]
+            _solve(second, self._problem.noise(self.parameters, rng), 1e-3)[:n]
             for _ in range(min(n_draws, 200))
         ]
         return self.theta + np.array(steps)
@@ -173,9 +162,13 @@ def fit(rows: Comparisons, *, scale: float, tolerance: float = 1e-9) -> Posterio
     """
     slopes = np.ones(rows.n_judges)
     problem = _Problem(rows, scale, slopes)
-    start = np.zeros(problem.precision.size)
-    start[: rows.n] = _log_odds(rows)
-    parameters = problem.maximum(start, tolerance)
+    parameters = np.zeros(problem.precision.size)
+    total = np.bincount(rows.first, rows.weight, rows.n)
+    total += np.bincount(rows.second, rows.weight, rows.n)
+    won = np.bincount(rows.first, rows.weight * rows.degree, rows.n)
+    won += np.bincount(rows.second, rows.weight * (1 - rows.degree), rows.n)
+    parameters[: rows.n] = np.log((won + 1) / (total - won + 1))
+    parameters = problem.maximum(parameters, tolerance)
     if rows.n_judges > 1:
         for _ in range(_ROUNDS):
             before, slopes = slopes, problem.reliabilities(parameters)
@@ -201,15 +194,6 @@ def right_minus_wrong(
     j = (i + rng.integers(1, n, n_pairs)) % n
     apart = np.abs(strengths[:, i] - strengths[:, j])
     return np.asarray(np.tanh(slopes[:, :, None] * apart[:, None, :] / 2).mean(axis=2))
-
-
-def _log_odds(rows: Comparisons) -> Floats:
-    """Return the logarithms of the odds of each item to win."""
-    won = np.bincount(rows.first, rows.weight * rows.degree, rows.n)
-    won += np.bincount(rows.second, rows.weight * (1 - rows.degree), rows.n)
-    total = np.bincount(rows.first, rows.weight, rows.n)
-    total += np.bincount(rows.second, rows.weight, rows.n)
-    return np.asarray(np.log((won + 1) / (total - won + 1)))
 
 
 @dataclass(frozen=True)
@@ -288,36 +272,42 @@ class _Problem:
         derivatives[n : n + len(self._columns)] = self._columns @ values
         return derivatives
 
-    def second(self, parameters: Floats) -> _Second:
-        """Return the second derivative."""
+    def _curvature(self, at: _Outcomes) -> Floats:
+        """Return the second derivatives for the utilities."""
+        spread = (at.win + at.loss) / 4 - ((at.win - at.loss) / 2) ** 2
+        return np.asarray(self.rows.weight * self._slope**2 * spread)
+
+    def second(self, parameters: Floats) -> Any:
+        """Return the second derivative, a sparse matrix for many items."""
         rows, n, size = self.rows, self.rows.n, parameters.size
         at = self._outcomes(parameters)
-        win, loss = at.win, at.loss
-        slope = (win - loss) / 2
-        curve = rows.weight * self._slope**2 * ((win + loss) / 4 - slope**2)
-        if n <= _DENSE:
-            half: Any = np.bincount(rows.first * n + rows.second, curve, n * n).reshape(n, n)
-        else:
-            half = csr_array((curve, (rows.first, rows.second)), (n, n))
-        strengths = -(half + half.T)
+        curve = self._curvature(at)
         diagonal = np.bincount(rows.first, curve, n) + np.bincount(rows.second, curve, n)
         border = np.zeros((size - n, size))
         for k, column in enumerate(self._columns):
             border[k] = self._gather(curve * column, size)
         if self._ties:
-            tied = 1 - win - loss
-            mixed = -rows.weight * self._slope * slope * tied
+            tied = 1 - at.win - at.loss
+            mixed = -rows.weight * self._slope * (at.win - at.loss) / 2 * tied
             border[-1] = self._gather(mixed, size)
             border[:-1, -1] = border[-1, n:-1]
             border[-1, -1] = float(rows.weight @ (tied * (1 - tied)))
-        whole = np.concatenate([diagonal, np.diagonal(border[:, n:])]) + self.precision
-        return _Second(strengths, border, whole)
+        if n <= _DENSE:
+            half: Any = np.bincount(rows.first * n + rows.second, curve, n * n).reshape(n, n)
+            whole: Any = np.block([[-half - half.T, border[:, :n].T], [border]])
+            whole[np.diag_indices(n)] += diagonal
+            whole[np.diag_indices(size)] += self.precision
+            return whole
+        half = csr_array((curve, (rows.first, rows.second)), (n, n))
+        whole = csr_array(diags_array(diagonal) - half - half.T)
+        if size > n:
+            sides = csr_array(border[:, :n])
+            whole = block_array([[whole, sides.T], [sides, csr_array(border[:, n:])]])
+        return csr_array(whole + diags_array(self.precision))
 
     def noise(self, parameters: Floats, rng: np.random.Generator) -> Floats:
         """Return a normal vector whose covariance is the second derivative, up to ties."""
-        at = self._outcomes(parameters)
-        win, loss = at.win, at.loss
-        curve = self.rows.weight * self._slope**2 * ((win + loss) / 4 - ((win - loss) / 2) ** 2)
+        curve = self._curvature(self._outcomes(parameters))
         noise = self._gather(np.sqrt(curve) * rng.standard_normal(curve.size), parameters.size)
         return noise + np.sqrt(self.precision) * rng.standard_normal(parameters.size)
 
@@ -327,7 +317,7 @@ class _Problem:
         for _ in range(100):
             # Exact near the mode, where steps of Newton's method square the error.
             exact = min(1e-3, float(np.abs(gradient / self.precision).max()))
-            step = self.second(parameters).solve(-gradient, max(exact, 1e-10))
+            step = _solve(self.second(parameters), -gradient, max(exact, 1e-10))
             slope, size = float(gradient @ step), 1.0
             while True:
                 tried = parameters + size * step
@@ -361,43 +351,10 @@ class _Problem:
         return slopes
 
 
-@dataclass
-class _Second:
-    """Second derivative: off-diagonal strengths, rows of the other parameters, and diagonal."""
-
-    strengths: Any  # (n, n), dense or sparse
-    border: Floats  # (q, n + q)
-    diagonal: Floats
-
-    def times(self, vector: Floats) -> Floats:
-        """Return the product with a vector."""
-        n = self.strengths.shape[0]
-        product = self.diagonal * vector
-        product[:n] += self.strengths @ vector[:n] + self.border[:, :n].T @ vector[n:]
-        others = self.border[:, n:] - np.diag(np.diagonal(self.border[:, n:]))
-        product[n:] += self.border[:, :n] @ vector[:n] + others @ vector[n:]
-        return product
-
-    def solve(self, right: Floats, tolerance: float) -> Floats:
-        """Return the solution by conjugate gradients, preconditioned by the diagonal."""
-        shape = (right.size, right.size)
-        inverse = 1 / self.diagonal
-        solution, _ = cg(
-            LinearOperator(shape, self.times, dtype=np.float64),
-            right,
-            rtol=tolerance,
-            maxiter=10 * right.size + 100,
-            M=LinearOperator(shape, lambda vector: inverse * vector.ravel(), dtype=np.float64),
-        )
-        return np.asarray(solution)
-
-    def dense(self) -> Floats:
-        """Return the full matrix."""
-        n, size = self.strengths.shape[0], self.diagonal.size
-        whole = np.empty((size, size))
-        strengths = self.strengths
-        whole[:n, :n] = strengths if isinstance(strengths, np.ndarray) else strengths.toarray()
-        whole[n:] = self.border
-        whole[:n, n:] = self.border[:, :n].T
-        np.fill_diagonal(whole, self.diagonal)
-        return whole
+def _solve(matrix: Any, right: Floats, tolerance: float) -> Floats:
+    """Return the solution by conjugate gradients, preconditioned by the diagonal."""
+    inverse = 1 / matrix.diagonal()
+    scaling = LinearOperator(matrix.shape, lambda v: inverse * v.ravel(), dtype=np.float64)
+    iterations = 10 * right.size + 100
+    solution, _ = cg(matrix, right, rtol=tolerance, maxiter=iterations, M=scaling)
+    return np.asarray(solution)

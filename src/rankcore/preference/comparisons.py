@@ -13,10 +13,10 @@ from rankcore._core.numbers import Floats
 from rankcore.preference.forms import shown
 
 # Answers of a judge before the sampler says that they do not depend on the items.
-_ENOUGH = 30
+ENOUGH = 30
 # It says so of a reliability closer to 0 than the first number, or if the fraction of answers for
 # the item shown first is further from 1/2 than the second.
-_USELESS, _ONE_SIDED = 0.15, 0.4
+USELESS, _ONE_SIDED = 0.15, 0.4
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,12 @@ class Uncertainty:
         Probability that the first ``top_k`` items are the right ones, in any order; 1 without
         ``top_k``.
     error_rate : ndarray, shape (n_judges,)
-        Probability that a judge is wrong about random pairs of items; 1/2 for a coin.
+        Probability that a judge is wrong about random pairs of items: 1/2 for a coin, more for an
+        adversary. The reliability in `Ratings` is 1 minus twice this.
     error_interval : ndarray, shape (n_judges, 2)
         90% credible intervals of the error rates.
     position_bias : ndarray, shape (n_judges,)
         Probability that a judge prefers the first of two equal items, minus 1/2.
-    reliability : ndarray, shape (n_judges,)
-        Fraction of right minus wrong answers about random pairs: 1 without errors, 0 for a coin,
-        below 0 for an adversary.
     repeats_itself : ndarray, shape (n_judges,)
         Probability that a judge asked twice about a pair copies its first answer.
     warnings : tuple of str
@@ -70,7 +68,6 @@ class Uncertainty:
     error_rate: Floats
     error_interval: Floats
     position_bias: Floats
-    reliability: Floats
     repeats_itself: Floats
     warnings: tuple[str, ...]
 
@@ -80,31 +77,29 @@ def who(name: Hashable) -> str:
     return "the judge" if name is None else f"judge {name!r}"
 
 
-def judge_warnings(
+def useless_judges(
     judges: tuple[Hashable, ...], n_answers: Floats, first_won: Floats, reliability: Floats | None
-) -> list[str]:
-    """Return sentences about judges whose answers do not depend on the items, or are contrary.
+) -> dict[Hashable, str]:
+    """Return sentences about judges whose answers do not depend on the items.
 
     ``first_won`` are the sums of the degrees of the items shown first. Without ``reliability``,
     only judges who answer by the order shown are named.
     """
-    sentences = []
+    sentences: dict[Hashable, str] = {}
     for j, (name, n) in enumerate(zip(judges, n_answers.tolist(), strict=True)):
-        if n < _ENOUGH:
+        if n < ENOUGH:
             continue
         fraction = first_won[j] / n
         if abs(fraction - 0.5) > _ONE_SIDED:
             which = "first" if fraction > 0.5 else "second"
-            sentences.append(
+            sentences[name] = (
                 f"{who(name)} prefers the item shown {which} in {max(fraction, 1 - fraction):.0%} "
                 f"of {n:.0f} answers, whatever the items are"
             )
-        elif reliability is not None and abs(reliability[j]) < _USELESS:
-            sentences.append(
+        elif reliability is not None and abs(reliability[j]) < USELESS:
+            sentences[name] = (
                 f"answers of {who(name)} hardly depend on the items: a coin does as well"
             )
-        elif reliability is not None and reliability[j] < 0:
-            sentences.append(f"{who(name)} prefers the worse item")
     return sentences
 
 

@@ -7,8 +7,9 @@ import logging
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -61,17 +62,15 @@ class RankingProgress:
 class Driver:
     """Puts the comparisons of a sampler to a judge until nothing is left to ask.
 
-    ``records`` are earlier answers and failed calls; new ones are appended to it, and to
-    ``unwritten`` until the journal has them. ``computed`` is the preference if it is computed from
-    positions. An ``async`` preference requires ``loop``, a loop that runs in another thread than
-    the driver.
+    ``records`` are earlier answers and failed calls; new ones are appended to it. ``computed`` is
+    the preference if it is computed from positions. An ``async`` preference requires ``loop``, a
+    loop that runs in another thread than the driver.
     """
 
     sampler: Sampler
     preference: Any
     keys: Sequence[Hashable]
     records: list[Record]
-    unwritten: list[Record]
     computed: Indexed | None
     loop: asyncio.AbstractEventLoop | None
     judge: str
@@ -245,49 +244,48 @@ class Driver:
         The policy of retries learns of failures of the judge alone: errors of the journal, of the
         callback for progress, and of functions of the policy are raised as they are.
         """
-        policy = None if self.retry is None else iter(self.retry.copy(sleep=self._stopped.wait))
         error: Exception | None = None
         number, n_attempts = 0, 0
-        while request:
-            try:
-                attempt = None if policy is None else next(policy)
-            except StopIteration:  # its retry_error_callback has dealt with the last failure
-                self._abstain(number, request)
-                return
-            except Exception as raised:
-                if error is not None and error in (raised, raised.__cause__):
-                    raise _failure(request, n_attempts, error) from error
-                raise
-            with self._lock:
-                if self._left() == 0 or (n_attempts and self._stopped.is_set()):
-                    return
-                number, n_attempts = self._next_request, n_attempts + 1
-                self._next_request += 1
-                self.n_calls += 1
-                self.cost += self._price(self._judge_of(request[0]))
-                self._running += len(request)
-            request, error = self._attempt(number, request)
-            if error is None:
-                return
-            logger.info("attempt %d on %s: %s", n_attempts, shown(request[0].items), _why(error))
-            if attempt is None:
-                raise _failure(request, n_attempts, error) from error
-            with attempt:
-                raise error
-
-    def _attempt(
-        self, number: int, request: list[Comparison]
-    ) -> tuple[list[Comparison], Exception | None]:
-        """Make a call; return the comparisons without a usable answer, and why they have none."""
-        started = time.monotonic()
-        good: list[tuple[Comparison, Any]] = []
-        left, error = request, None
         try:
-            good, left, error = self._parse(request, self._call(request))
+            for attempt in self._attempts():
+                with self._lock:
+                    if self._left() == 0 or (n_attempts and self._stopped.is_set()):
+                        return
+                    number, n_attempts = self._next_request, n_attempts + 1
+                    self._next_request += 1
+                    self.n_calls += 1
+                    self.cost += self._price(self._judge_of(request[0]))
+                    self._running += len(request)
+                started = time.monotonic()
+                good: list[tuple[Comparison, Any]] = []
+                left, error = request, None
+                try:
+                    good, left, error = self._parse(request, self._call(request))
+                except Exception as raised:
+                    error = raised
+                self._settle(number, good, left, error, time.monotonic() - started)
+                if error is None:
+                    return
+                request = left
+                items = shown(request[0].items)
+                logger.info("attempt %d on %s: %s", n_attempts, items, _why(error))
+                with attempt:
+                    raise error
         except Exception as raised:
-            error = raised
-        self._settle(number, good, left, error, time.monotonic() - started)
-        return left, error
+            if error is None or error not in (raised, raised.__cause__):
+                raise
+            pair = tuple(request[0].items)
+            raise PreferenceError(pair, n_attempts, _why(error)) from error
+        # The policy's retry_error_callback has dealt with the last failure.
+        self._running += len(request)
+        self._settle(number, [(comparison, None) for comparison in request], [], None, 0.0)
+
+    def _attempts(self) -> Iterable[AbstractContextManager[Any]]:
+        """Return the attempts of a call; an error within the last one is raised."""
+        if self.retry is None:
+            return [nullcontext()]
+        policy: Iterable[AbstractContextManager[Any]] = self.retry.copy(sleep=self._stopped.wait)
+        return policy
 
     def _call(self, request: list[Comparison]) -> Any:
         preference = self.preference
@@ -330,11 +328,6 @@ class Driver:
                 wrong = AnswerError(str(error))
         return good, left, wrong
 
-    def _abstain(self, number: int, request: list[Comparison]) -> None:
-        with self._lock:
-            self._running += len(request)
-        self._settle(number, [(comparison, None) for comparison in request], [], None, 0.0)
-
     def _settle(
         self,
         number: int,
@@ -366,9 +359,7 @@ class Driver:
             for comparison, answer in good:
                 self._answers[comparison].append(answer)
             if self.journal is not None:
-                self.unwritten += records
-                self.journal.write(self.unwritten)
-                self.unwritten.clear()
+                self.journal.write(records)
             if self.progress is not None:
                 self.progress(
                     RankingProgress(
@@ -387,7 +378,3 @@ class Driver:
 
 def _why(error: Exception) -> str:
     return str(error) if isinstance(error, AnswerError) else f"{type(error).__name__}: {error}"
-
-
-def _failure(request: list[Comparison], n_attempts: int, error: Exception) -> PreferenceError:
-    return PreferenceError(tuple(request[0].items), n_attempts, _why(error))

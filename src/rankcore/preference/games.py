@@ -373,20 +373,21 @@ def read_games(
         for k, row in enumerate(zip(*columns.values(), strict=True))
         if not any(map(_missing, row))
     ]
-    n_missing = len(next(iter(columns.values()))) - len(whole)
-    a, b = ([_label(columns[name][k]) for k in whole] for name in items)
-    kept = [k for k, u, v in zip(whole, a, b, strict=True) if u != v]
-    a, b = ([_label(columns[name][k]) for k in kept] for name in items)
+    n_missing = len(columns[winner]) - len(whole)
+    kept = [k for k in whole if len({_label(columns[name][k]) for name in items}) == 2]
+    columns = {name: [column[k] for k in kept] for name, column in columns.items()}
+    a, b = ([_label(value) for value in columns[name]] for name in items)
 
     def numbers(name: str, low: float = -np.inf, high: float = np.inf) -> Floats:
-        return _numbers(f"{title}: {name}", [columns[name][k] for k in kept], low, high, kept)
+        return _numbers(f"{title}: {name}", columns[name], low, high, kept)
 
     degrees = np.ones(len(kept)) if degree is None else numbers(degree, 0, 1)
     if loser is None:
+        outcomes = map(_label, columns[winner])
         degrees = np.array(
             [
-                _outcome(_label(columns[winner][k]), u, v, f"{title}, row {k + 1}")
-                for u, v, k in zip(a, b, kept, strict=True)
+                _outcome(outcome, u, v, f"{title}, row {k + 1}")
+                for outcome, u, v, k in zip(outcomes, a, b, kept, strict=True)
             ]
         )
     return Games(
@@ -394,7 +395,7 @@ def read_games(
         b,
         degrees,
         None if weight is None else numbers(weight, 0),
-        None if judge is None else [_label(columns[judge][k]) for k in kept],
+        None if judge is None else [_label(value) for value in columns[judge]],
         {
             name: numbers(name) if name in columns else numbers(f"{name}_a") - numbers(f"{name}_b")
             for name in covariates

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +56,8 @@ _NOISE_COUNTS = 40.0
 _UPDATE, _REPORT = (30_000, 4, 100), (1_500_000, 200, 1000)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """Answers with the same likelihood."""
+class _Row(NamedTuple):
+    """An answer about two items."""
 
     judge: int
     first: int
@@ -64,6 +65,7 @@ class _Row:
     position: int  # 1 if the first item was shown at the first position, -1 if the second was
     kind: int
     degree: float
+    weight: float
 
 
 @dataclass
@@ -121,9 +123,8 @@ class JudgeModel:
         self._parameters = np.tile(_START, (CHAINS, n_judges, 1))
         self._influence = np.ones((CHAINS, 1))
         self._states = rng.integers(0, 2**63, (CHAINS, 1)).astype(np.uint64)
-        self._weights: dict[_Row, float] = {}
+        self._rows: list[_Row] = []
         self._told: dict[tuple[int, int, int], float] = {}  # the first answer, by judge and pair
-        self.n_answers = 0
         self._n_fitted = 0
 
     def add_pair(self, first: int, second: int, degree: float, judge: int = 0) -> None:
@@ -137,7 +138,13 @@ class JudgeModel:
             self._told[judge, first, second] = degree
             if turned is not None:
                 kind = TURNED_AGREES if turned == 1 - degree else TURNED_DIFFERS
-        self._add(_Row(judge, first, second, 1, kind, degree), 1.0)
+        self._rows.append(_Row(judge, first, second, 1, kind, degree, 1.0))
+
+    def told(self) -> NDArray[np.bool_]:
+        """Return whether a judge answered about a pair in an order, (judges, items, items)."""
+        told = np.zeros((self._n_judges, self._n, self._n), dtype=bool)
+        told[tuple(np.array(list(self._told), dtype=np.intp).reshape(-1, 3).T)] = True
+        return told
 
     def add_order(self, shown: tuple[int, ...], order: list[int], *, best_only: bool) -> None:
         """Add an order of several items, or only its first item, as pairs of a lower weight."""
@@ -146,11 +153,7 @@ class JudgeModel:
         for k, u in enumerate(stages):
             for v in order[k + 1 :]:
                 position = 1 if u == shown[0] else -1 if v == shown[0] else 0
-                self._add(_Row(0, u, v, position, FIRST, 1.0), weight)
-
-    def _add(self, row: _Row, weight: float) -> None:
-        self._weights[row] = self._weights.get(row, 0.0) + weight
-        self.n_answers += 1
+                self._rows.append(_Row(0, u, v, position, FIRST, 1.0, weight))
 
     def update(self) -> Draws:
         """Return some draws given all answers, in time that grows slowly with their number."""
@@ -168,21 +171,16 @@ class JudgeModel:
         return other
 
     def _run(self, kept: int, effort: tuple[int, int, int]) -> Draws:
-        m = len(self._weights)
+        m = len(self._rows)
         theta = np.empty((CHAINS, kept, self._n))
         parameters = np.empty((CHAINS, kept, self._n_judges, _PRIORS.size // 2))
         if m == 0 or self._n == 0:  # the prior
             theta[:] = self._theta[:, None]
             parameters[:] = self._parameters[:, None]
             return self._merged(theta, parameters)
-        rows = sorted(self._weights.items(), key=lambda item: item[0].judge)
-        first = np.array([row.first for row, _ in rows], dtype=np.int32)
-        second = np.array([row.second for row, _ in rows], dtype=np.int32)
-        position = np.array([row.position for row, _ in rows], dtype=np.int32)
-        kind = np.array([row.kind for row, _ in rows], dtype=np.int32)
-        degree = np.array([row.degree for row, _ in rows])
-        weight = np.array([weight for _, weight in rows])
-        judges = np.array([row.judge for row, _ in rows])
+        table = np.array(sorted(self._rows, key=itemgetter(0)), dtype=np.float64).T.copy()
+        judges, degree, weight = table[0], table[5], table[6]
+        first, second, position, kind = table[1:5].astype(np.int32)
         judge_starts = np.searchsorted(judges, np.arange(self._n_judges + 1)).astype(np.int64)
         both = np.concatenate([first, second])
         by_item = np.argsort(both, kind="stable")
@@ -196,10 +194,10 @@ class JudgeModel:
         thin, spare = max(1, sweeps // kept), np.empty(2 * m)
         kept = min(kept, sweeps)
         warm_up = 0
-        if self.n_answers > 2 * self._n_fitted + 20:
+        if m > 2 * self._n_fitted + 20:
             self._start(first, second, degree)
             warm_up = 5 * sweeps
-        self._n_fitted = self.n_answers
+        self._n_fitted = m
         for chain in range(CHAINS):
             for n_kept, every in ((1, warm_up), (kept, thin)):
                 if every == 0:

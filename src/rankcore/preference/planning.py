@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log
 from operator import index
@@ -217,13 +218,13 @@ def plan(
     results = []
     for _ in range(simulations):
         places = rng.permutation(n)
-        judge = _Judge(places, noise, repeats_itself, rng)
-        seed = int(rng.integers(2**32))
-        ranker = PreferenceRanker(Indexed(judge, n), random_state=seed, **params)
+        sizes: list[int] = []  # of the rounds
+        judge = Indexed(_judge(places, noise, repeats_itself, sizes, rng), n)
+        ranker = PreferenceRanker(judge, random_state=int(rng.integers(2**32)), **params)
         ranker.rank(np.arange(n))
         place_found = places[ranker.order_]
         top = 1.0 if k is None else float(np.mean(np.sort(place_found[:k]) < min(k, n)))
-        rounds = sum(ceil(size / parallel) for size in judge.sizes)
+        rounds = sum(ceil(size / parallel) for size in sizes)
         tau = float(kendalltau(place_found, np.arange(n)).statistic)
         results.append((ranker.n_calls_, tau, top, latency * rounds))
     calls, tau, top, seconds = np.mean(results, axis=0)
@@ -238,24 +239,19 @@ def plan(
     )
 
 
-class _Judge:
-    """A simulated judge; ``sizes`` are the sizes of its rounds."""
+def _judge(
+    places: Places,
+    noise: float,
+    repeats_itself: bool,
+    sizes: list[int],
+    rng: np.random.Generator,
+) -> Callable[[Places, Places], Degrees]:
+    """Return a simulated judge, which appends the sizes of its rounds."""
+    errors = np.triu(rng.random((places.size,) * 2) < noise, 1) if repeats_itself else None
 
-    def __init__(
-        self, places: Places, noise: float, repeats_itself: bool, rng: np.random.Generator
-    ):
-        self.sizes: list[int] = []
-        self._places, self._noise, self._rng = places, noise, rng
-        n = places.size
-        self._wrong = None
-        if repeats_itself:
-            wrong = np.triu(rng.random((n, n)) < noise, 1)
-            self._wrong = wrong | wrong.T
+    def answers(i: Places, j: Places) -> Degrees:
+        sizes.append(i.size)
+        wrong = rng.random(i.size) < noise if errors is None else errors[i, j] | errors[j, i]
+        return np.asarray((places[i] < places[j]) ^ wrong)
 
-    def __call__(self, i: Places, j: Places) -> Degrees:
-        if i.size:
-            self.sizes.append(i.size)
-        right = self._places[i] < self._places[j]
-        if self._wrong is not None:
-            return np.asarray(right ^ self._wrong[i, j])
-        return np.asarray(right ^ (self._rng.random(i.size) < self._noise))
+    return answers

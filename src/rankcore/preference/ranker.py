@@ -106,10 +106,8 @@ class PreferenceRanker(BaseEstimator):
         preference. The result does not depend on it.
     retry : int or tenacity.Retrying, optional
         Attempts per call, or a policy, also for ``async`` preferences. None: three attempts with
-        increasing delays, or after the time that the error names (``retry_after``, or the header
-        Retry-After of its ``response``), if tenacity is installed (``pip install
-        'rankcore[judges]'``), else one. Errors such as TypeError, of the judge's own code, are not
-        repeated.
+        increasing delays, if tenacity is installed (``pip install 'rankcore[judges]'``), else one.
+        Errors such as TypeError, of the judge's own code, are not repeated.
     progress : callable, optional
         Called with a `RankingProgress` after each call, one at a time.
     random_state : int or numpy Generator, optional
@@ -121,9 +119,9 @@ class PreferenceRanker(BaseEstimator):
         Positions of all items, in the order found: with a ``top_k`` the first k are in order.
     complete_ : bool
         Whether the order is as certain as required: for "rating" by ``confidence``, or so that no
-        answer could be expected to change it; for other methods, whether all of their comparisons
-        are answered, right or wrong. False if the answers depend on the order shown alone. If it
-        is False, the order is provisional.
+        answer of these judges could change it; for other methods, whether all of their comparisons
+        are answered, right or wrong. False if no judge's answers depend on the items. If it is
+        False, the order is provisional.
     n_calls_ : int
         Calls about these items, including failed and earlier ones.
     n_reused_ : int
@@ -308,7 +306,6 @@ class PreferenceRanker(BaseEstimator):
                 concurrency=self.concurrency,
                 retry=make_retry(self.retry),
                 journal=opened,
-                unwritten=self._unwritten,
                 progress=self.progress,
             )
             try:
@@ -320,13 +317,17 @@ class PreferenceRanker(BaseEstimator):
         """Set the attributes from a complete or incomplete ranking."""
         sampler = driver.sampler
         place = np.argsort(sampler.ranking())
-        one_sided = sampler.position_warnings()
-        rounds = isinstance(sampler, RoundSampler)  # whose order needs no ratings
-        for sentence in one_sided if rounds else sampler.uncertainty().warnings:
+        if isinstance(sampler, RoundSampler):  # whose order needs no ratings
+            useless = sampler.useless_judges()
+            sentences = tuple(useless.values())
+        else:
+            found = sampler.uncertainty()
+            useless, sentences = sampler.useless_judges(1 - 2 * found.error_rate), found.warnings
+        for sentence in sentences:
             logger.warning("%s", sentence)
             warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=6)
         self.order_ = np.argsort(place[same], kind="stable").astype(np.intp)
-        self.complete_ = sampler.done(driver.confidence) and not one_sided
+        self.complete_ = sampler.done(driver.confidence) and len(useless) < len(sampler.judges)
         self.n_calls_, self.n_reused_ = driver.n_calls, driver.n_reused
         self.n_rounds_, self.cost_ = driver.n_rounds, driver.cost
         self.items_, self.sampler_, self._same = items, sampler, same
@@ -385,19 +386,13 @@ class PreferenceRanker(BaseEstimator):
 
     def _earlier(self, items: Any, journal: OpenJournal | None) -> list[Record]:
         """Return earlier answers and failed calls, of the journal or of this ranker."""
-        asked = (self.preference, None if self.journal is None else repr(as_journal(self.journal)))
-        before = self.__dict__.get("_asked", (None, None))
-        if asked[0] is not before[0] or asked[1] != before[1]:
-            self._asked = asked
+        if journal is not None:
+            return journal.records()
+        if self.__dict__.get("_asked") is not self.preference:
+            self._asked = self.preference
             self._records: list[Record] = []
-            self._unwritten: list[Record] = []
             self._kept: list[Any] = []
-        if journal is None:
-            self._kept.append(items)  # keys may be the addresses of these objects
-            return self._records
-        journal.write(self._unwritten)  # of a full disk
-        self._unwritten.clear()
-        self._records = journal.records()
+        self._kept.append(items)  # keys may be the addresses of these objects
         return self._records
 
     def _seed(self) -> Any:

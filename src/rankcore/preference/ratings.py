@@ -104,7 +104,6 @@ class Ratings:
     effects: dict[str, tuple[float, float]] = field(default_factory=dict)
     tie_probability: float | None = None
     _source: Posterior | Floats = field(default_factory=lambda: np.empty((0, 0)))
-    _is_sampled: bool = False  # `_source` are draws of the posterior
 
     def __repr__(self) -> str:
         best = [shown(item) for item in self.items[self.ranking[:3]].tolist()]
@@ -153,13 +152,6 @@ class Ratings:
             return self._source.standard_errors()
         return np.asarray(self._centred.std(axis=0))
 
-    @property
-    def covariance(self) -> Floats:
-        """Covariance of the strengths about their mean, shape (n, n)."""
-        if not isinstance(self._source, np.ndarray):
-            return self._source.centred_covariance
-        return np.atleast_2d(np.cov(self._centred, rowvar=False))
-
     def beats(self) -> Floats:
         """Return the probability that item i is stronger than item j, as entry (i, j).
 
@@ -203,32 +195,17 @@ class Ratings:
         Notes
         -----
         The intervals are scores with a multiple of the standard errors that covers all of them
-        together in ``level`` of the draws; places are from the intervals of all differences of two
-        items in the same way (maximum of the studentised differences). Of a sampler, whose
-        strengths are far from normal, they are mean places with a multiple of their standard
-        deviations plus a half, since places are whole numbers, that covers all places together in
-        ``level`` of the draws.
+        together in ``level`` of the draws of the posterior; places are mean places with a multiple
+        of their standard deviations plus a half, since places are whole numbers, in the same way.
         """
         check_level(level)
-        n, items = self.scores.size, self.items.tolist()
-        if n == 0:
+        items = self.items.tolist()
+        if not items:
             return []
-        apart = self._centred[: max(200, int(1e8 / n**2))]
-        apart = apart - apart.mean(axis=0)
         errors = np.maximum(self.standard_errors, 1e-12)
-        width = float(np.quantile(np.abs(apart / errors).max(axis=1), level))
-        covariance = apart.T @ apart / len(apart)
-        variance = np.diagonal(covariance)
-        spreads = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 1e-24))
-        largest = np.zeros(len(apart))
-        for i in range(n):
-            differences = np.abs(apart[:, i, None] - apart) / spreads[i]
-            np.maximum(largest, differences.max(axis=1), out=largest)
-        limit = float(np.quantile(largest, level))
-        above = (self.scores - self.scores[:, None]) / spreads > limit  # j above i
-        first, last = above.sum(axis=1) + 1, n - above.sum(axis=0)
-        if self._is_sampled:
-            first, last = self._simultaneous_places(level)
+        apart = np.abs(self._centred - self._centred.mean(axis=0)) / errors
+        width = float(np.quantile(apart.max(axis=1), level))
+        first, last = self._simultaneous_places(level)
         return [
             Standing(
                 item=items[i],

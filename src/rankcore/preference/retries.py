@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from email.utils import parsedate_to_datetime
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 # Errors of the code of a judge, which another attempt would meet again.
 _BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 _ATTEMPTS, _LONGEST_WAIT = 3, 60.0
-# A longer wait than these seconds, of an error that names one, is shortened to them.
-_LONGEST_NAMED = 3600.0
 
 
 class PreferenceError(RuntimeError):
@@ -62,38 +56,9 @@ def make_retry(retry: Any) -> Any:
             "retry must be None, a number of attempts >= 1 or a tenacity.Retrying(...), which "
             f"serves async preferences as well; got {retry!r}"
         )
-    backoff = tenacity.wait_random_exponential(multiplier=1.0, max=_LONGEST_WAIT)
-
-    def pause(state: Any) -> float:
-        named = named_wait(state.outcome.exception())
-        return backoff(state) if named is None else named
-
     return tenacity.Retrying(
         stop=tenacity.stop_after_attempt(_ATTEMPTS if retry is None else retry),
-        wait=pause,
+        wait=tenacity.wait_random_exponential(multiplier=1.0, max=_LONGEST_WAIT),
         retry=tenacity.retry_if_exception(lambda error: not isinstance(error, _BUGS)),
         reraise=True,
     )
-
-
-def named_wait(error: BaseException) -> float | None:
-    """Return the seconds to wait that an error names; None if it names none.
-
-    It is its ``retry_after`` or the header Retry-After of its ``response``: seconds, or a date of
-    HTTP; at most an hour.
-    """
-    named = getattr(error, "retry_after", None)
-    if named is None:
-        headers = getattr(getattr(error, "response", None), "headers", None)
-        get = getattr(headers, "get", None)
-        named = get("Retry-After") if callable(get) else None
-    if not isinstance(named, str | Real):
-        return None
-    try:
-        seconds = float(named)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(str(named)).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(max(0.0, seconds), _LONGEST_NAMED) if isfinite(seconds) else None

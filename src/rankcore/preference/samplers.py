@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import COUNT, check_integer, check_option, check_real
 from rankcore.preference.comparisons import (
+    ENOUGH,
+    USELESS,
     Comparison,
     Uncertainty,
     as_degree,
     as_positions,
     judge_names,
-    judge_warnings,
     prior_scores,
+    useless_judges,
+    who,
 )
 from rankcore.preference.forms import Items, Places, as_items, item_array, shown
 from rankcore.preference.noise import Draws, JudgeModel
@@ -33,6 +37,8 @@ _NEIGHBOURS = 64
 _WRONG_PAIRS, _WRONG_TOP = 0.5, 0.05
 # Items whose probability of being among the first k is below this are not asked about in groups.
 _OUT = 0.02
+# Above this probability of copying an earlier answer, a judge is not asked again about a pair.
+_REPEATS = 0.9
 
 Question = tuple[tuple[int, ...], Hashable]  # places, and the judge
 
@@ -233,32 +239,30 @@ class Sampler:
             n_answers=self._counts.copy(),
             components=np.zeros(n, dtype=np.intp),
             judges=np.array([str(name) for name in self._judges]),
-            reliability=u.reliability,
+            reliability=1 - 2 * u.error_rate,
             position_bias=float(u.position_bias.mean()),
             _source=theta,
-            _is_sampled=True,
         )
 
     def uncertainty(self) -> Uncertainty:
         """Return what the answers so far leave open, about items and judges."""
-        draws = self._reported()
-        rng = np.random.default_rng(0)
-        reliability = draws.reliability(rng)
-        errors = (1 - reliability) / 2
-        inversions, top = self._doubt(draws, declined=True)
+        draws, n = self._reported(), len(self.items)
+        errors = (1 - draws.reliability(np.random.default_rng(0))) / 2
+        rates = errors.mean(axis=0)
+        inversions, top = self._doubt(draws, np.zeros((n, n), dtype=bool))
+        contrary = [
+            f"{who(name)} prefers the worse item"
+            for name, rate, n_answers in zip(self._judges, rates, self._by_judge, strict=True)
+            if n_answers >= ENOUGH and 1 - 2 * rate <= -USELESS
+        ]
         return Uncertainty(
             inversions,
             top,
-            errors.mean(axis=0),
+            rates,
             np.quantile(errors, [0.05, 0.95], axis=0).T,
             draws.position_bias().mean(axis=0),
-            reliability.mean(axis=0),
             draws.copies().mean(axis=0),
-            tuple(
-                judge_warnings(
-                    self._judges, self._by_judge, self._first_won, reliability.mean(axis=0)
-                )
-            ),
+            (*self.useless_judges(1 - 2 * rates).values(), *contrary),
         )
 
     def done(self, confidence: float | None = None) -> bool:
@@ -269,6 +273,12 @@ class Sampler:
         confidence : float, optional
             With a ``top_k``, the probability that these items are the right ones; else the expected
             fraction of pairs in the right order. None: so high that nothing is worth asking.
+
+        Notes
+        -----
+        Pairs count as right if no answer is left that could decide them: those that judges
+        abstained from and, of judges that repeat themselves, those that they were asked about in
+        both orders. The answers of a coin are never used up: bound their number.
         """
         if confidence is not None:
             check_real(confidence, "confidence", 0, 1)
@@ -287,32 +297,52 @@ class Sampler:
 
     def _wrong(self, draws: Draws) -> float:
         """Return what more answers could put right: inversions, or the doubt about the top."""
-        inversions, top = self._doubt(draws, declined=False)
+        inversions, top = self._doubt(draws, self._used_up())
         return inversions if self._top_k is None else 1 - top
 
-    def _doubt(self, draws: Draws, *, declined: bool) -> tuple[float, float]:
+    def _used_up(self) -> NDArray[np.bool_]:
+        """Return the pairs that no more answers can decide, as a symmetric matrix."""
+        n, draws = len(self.items), self._next_fit()[1]
+        used = np.zeros((n, n), dtype=bool)
+        for u, v in self._declined:
+            used[u, v] = used[v, u] = True
+        same, turned = (
+            draws.copies(turned=turned).mean(axis=0) > _REPEATS for turned in (False, True)
+        )
+        if self._size == 2 and same.all():
+            told = self._model.told()
+            back = told.transpose(0, 2, 1)
+            used |= np.where(turned[:, None, None], told | back, told & back).all(axis=0)
+        return used
+
+    def _doubt(self, draws: Draws, ignored: NDArray[np.bool_]) -> tuple[float, float]:
         """Return the expected fraction of inversions, and the probability that the top is right.
 
-        Unless ``declined``, pairs that judges abstained from count as right: no question is left
-        that could decide them.
+        ``ignored`` pairs count as right.
         """
-        k, places = self._top_k, places_of(draws.theta)
+        n, k, places = len(self.items), self._top_k, places_of(draws.theta)
+        if n < 2:
+            return 0.0, 1.0
         order = np.argsort(places.mean(axis=0), kind="stable")
-        if not declined:
-            rank = np.argsort(order).tolist()
-            # Exchanges in this order sort items of which all pairs were declined.
-            for i, j in sorted(sorted((rank[u], rank[v])) for u, v in self._declined):
-                better, worse = order[i], order[j]
-                turned = places[:, better] > places[:, worse]
-                exchanged = places[turned][:, [worse, better]]
-                places[turned, better] = exchanged[:, 0]
-                places[turned, worse] = exchanged[:, 1]
-        top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
-        return _inversions(places[:, order]), top
+        places = places[:, order]
+        counted = np.triu(~ignored[np.ix_(order, order)], 1)
+        few = places[:: max(1, len(places) // 100)]
+        inversions = np.mean([((row[:, None] > row) & counted).sum() for row in few])
+        top = 1.0
+        if k is not None:
+            wrong = [((row[:k, None] > row[k:]) & counted[:k, k:]).any() for row in places]
+            top = 1 - float(np.mean(wrong))
+        return float(inversions) / (n * (n - 1) / 2), top
 
-    def position_warnings(self) -> list[str]:
-        """Return sentences about judges who answer by the order shown, without a fit."""
-        return judge_warnings(self._judges, self._by_judge, self._first_won, None)
+    def useless_judges(self, reliability: Floats | None = None) -> dict[Hashable, str]:
+        """Return sentences about judges whose answers do not depend on the items.
+
+        Parameters
+        ----------
+        reliability : ndarray, shape (n_judges,), optional
+            As in `ratings`. None: only judges who answer by the order shown are named.
+        """
+        return useless_judges(self._judges, self._by_judge, self._first_won, reliability)
 
     def _fit(self) -> Draws:
         """Draw models given the answers so far, from which the next chains start."""
@@ -442,19 +472,16 @@ class Sampler:
             bar = np.sort(mean)[::-1][self._top_k - 1 : self._top_k + 1].mean()
             out = ndtr((bar - mean) / np.maximum(theta.std(axis=0), 1e-9))
             worth *= 1 - out[i] * out[j]
-        fresh = 1 - float(draws.copies().mean())
-        waiting = {(min(c.places), max(c.places)) for c in self._waiting}
-        closed = self._declined | waiting
+        # Pairs that were asked before are worth less if judges repeat themselves.
+        asked = np.zeros((n, n), dtype=bool)
+        asked[tuple(np.array(list(self._asked), dtype=np.intp).reshape(-1, 2).T)] = True
+        worth[asked[np.minimum(i, j), np.maximum(i, j)]] *= 1 - float(draws.copies().mean())
+        closed = self._used_up()
+        for comparison in self._waiting:
+            closed[comparison.places] = closed[comparison.places[::-1]] = True
+        worth[closed[i, j]] = -1.0
         used = [False] * n
         pairs: list[tuple[int, int]] = []
-        kept = np.argsort(-worth, kind="stable")
-        # Pairs that were asked before are worth less if judges repeat themselves.
-        for k in kept.tolist():
-            pair = (int(min(i[k], j[k])), int(max(i[k], j[k])))
-            if self._asked[pair] and pair not in closed:
-                worth[k] *= fresh
-            elif pair in closed:
-                worth[k] = -1.0
         for k in np.argsort(-worth, kind="stable").tolist():
             u, v = int(i[k]), int(j[k])
             if worth[k] < 0 or len(pairs) == max(1, n // 4):
@@ -490,9 +517,17 @@ class Sampler:
         size = min(self._size, pool.size)
         pool = pool[np.argsort(-drawn[pool], kind="stable")]
         queue: list[Question] = []
-        for start in range(0, pool.size, size):
-            group = self._rng.permutation(pool[min(start, pool.size - size) :][:size]).tolist()
-            if not self._is_declined(group):
+        # Groups begin anywhere, so that all neighbours meet; smaller ones at the ends tell the
+        # order of the last items, which the best of many does not.
+        best, shift = self.answers == "best" and self._top_k is None, 0
+        if self._top_k is None and (best or pool.size > size):
+            shift = int(self._rng.integers(size))
+        for start in range(-shift, pool.size, size):
+            low, high = max(start, 0), min(start + size, pool.size)
+            if not best:
+                low, high = min(low, pool.size - size), max(high, size)
+            group = self._rng.permutation(pool[low:high]).tolist()
+            if len(group) > 1 and not self._is_declined(group):
                 queue.append((tuple(group), self._judges[0]))
         if not queue:
             ranked = pool.tolist()
@@ -506,13 +541,3 @@ class Sampler:
 def _pairs_of(places: Sequence[int]) -> list[tuple[int, int]]:
     """Return the pairs of some places, the smaller one first."""
     return list(combinations(sorted(places), 2))
-
-
-def _inversions(places: NDArray[np.int32]) -> float:
-    """Return the expected fraction of the pairs of columns in the wrong order, from 100 draws."""
-    n = places.shape[1]
-    if n < 2:
-        return 0.0
-    rows = places[:: max(1, len(places) // 100)]
-    wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
-    return float(wrong) / (n * (n - 1) / 2)
