@@ -118,7 +118,7 @@ def test_abstentions_skip_a_pair(name):
 def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, what):
     size = 2 if answers == "degree" else 4
     sampler = Sampler(list(range(8)), size=size, answers=answers, seed=0)
-    (comparison,) = sampler.ask(1)
+    comparison = Comparison(tuple(range(size)))
     with pytest.raises(error, match=what):
         sampler.tell(comparison, answer)
     assert sampler.n_answers == 0

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any, ClassVar, Literal
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -396,11 +395,11 @@ class PreferenceRanker(BaseEstimator):
         return self._records
 
     def _seed(self) -> Any:
-        """Return the random state; without one, a seed of the run or drawn once for this ranker."""
+        """Return the random state; without one, 0 with a journal, or drawn once for this ranker."""
         if self.random_state is not None:
             return self.random_state
         if self.journal is not None:
-            return crc32(as_journal(self.journal).run.encode())
+            return 0
         if "_drawn_seed" not in self.__dict__:
             self._drawn_seed = int(np.random.SeedSequence().generate_state(1)[0])
         return self._drawn_seed

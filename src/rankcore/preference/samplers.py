@@ -136,7 +136,6 @@ class Sampler:
         self._counts = np.zeros(n)
         self._by_judge = np.zeros(len(self._judges))
         self._first_won = np.zeros(len(self._judges))  # degrees of the items shown first
-        self._new: list[tuple[tuple[int, ...], Any, int]] = []  # answers that the model lacks
         self._queue: deque[Question] = deque()
         self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
@@ -213,7 +212,7 @@ class Sampler:
         for pair in _pairs_of(named):
             self._abstained.pop(pair, None)
             self._declined.discard(pair)
-        self._new.append((places, parsed, number))
+        self._learn(places, parsed, number)
         self._counts[list(places)] += 1
         self._by_judge[number] += 1
         self._first_won[number] += parsed if self.answers == "degree" else 0.5
@@ -352,7 +351,6 @@ class Sampler:
     def _next_fit(self) -> tuple[JudgeModel, Draws]:
         """Return a fit like `_fit`, leaving the next questions unchanged."""
         if self._next is None or self._next[0] != self.n_answers:
-            self._learn_new()
             model = self._model.copy()
             self._next = self.n_answers, (model, model.update())
         return self._next[1]
@@ -407,11 +405,6 @@ class Sampler:
         if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
             raise TypeError(f"an order must be a list of positions; got {shown(answer)}")
         return as_positions(answer, n, answer)
-
-    def _learn_new(self) -> None:
-        for places, answer, judge in self._new:
-            self._learn(places, answer, judge)
-        self._new.clear()
 
     def _learn(self, places: tuple[int, ...], answer: Any, judge: int) -> None:
         """Add a parsed answer."""
