@@ -91,8 +91,8 @@ class _Query:
 
 
 def ranking_regret(
-    algorithm: Literal["quicksort", "degree"] | ArrayLike,
-    preference: Indexed | ArrayLike | None,
+    algorithm: Literal["quicksort", "degree"],
+    preference: Indexed | ArrayLike,
     targets: ArrayLike,
     *,
     probability: ArrayLike | None = None,
@@ -105,10 +105,9 @@ def ranking_regret(
 
     Parameters
     ----------
-    algorithm : {"quicksort", "degree"}, or array-like of int of shape (n,)
-        An array is an order of all items.
+    algorithm : {"quicksort", "degree"}
     preference : Indexed, or matrix of shape (n, n)
-        Evaluated once per pair, with the earlier item first. None for an order.
+        Evaluated once per pair, with the earlier item first.
     targets : array-like of numbers, shape (n,) or (n_targets, n)
         Possible true labels of the n items, higher is better; NaN for items that are not in the
         query.
@@ -146,20 +145,14 @@ def ranking_regret(
     >>> round(ranking_regret("quicksort", cycle, third_is_good).value, 4)
     0.3333
     """
+    check_option(algorithm, "algorithm", ("quicksort", "degree"))
     n, queries = _queries(targets, probability, w)
     least = _least_order_loss(_total(queries, n))
-    if isinstance(algorithm, str):
-        check_option(algorithm, "algorithm", ("quicksort", "degree"))
-        degrees = preference_matrix(preference, n)
-        loss = sum(
-            _expected_loss(algorithm, query, degrees[np.ix_(query.items, query.items)])
-            for query in queries
-        )
-    else:
-        fixed = np.asarray(algorithm)
-        if sorted(fixed.tolist()) != list(range(n)):
-            raise ValueError(f"an order must have each of 0 .. {n - 1} once; got {algorithm!r}")
-        loss = sum(_cost(query, fixed[np.isin(fixed, query.items)]) for query in queries)
+    degrees = preference_matrix(preference, n)
+    loss = sum(
+        _expected_loss(algorithm, query, degrees[np.ix_(query.items, query.items)])
+        for query in queries
+    )
     return Regret(loss - least, loss, least)
 
 
@@ -249,15 +242,10 @@ def _total(queries: list[_Query], n: int) -> Floats:
     return costs
 
 
-def _cost(query: _Query, order: Places) -> float:
-    """Return the cost of an order of the query's items, as positions among all items."""
-    place = np.searchsorted(query.items, order)
-    return float(np.triu(query.costs[np.ix_(place, place)], 1).sum())
-
-
 def _expected_loss(algorithm: str, query: _Query, h: Floats) -> float:
     if algorithm == "degree":
-        return _cost(query, query.items[np.argsort(-h.sum(axis=1), kind="stable")])
+        order = np.argsort(-h.sum(axis=1), kind="stable")
+        return float(np.triu(query.costs[np.ix_(order, order)], 1).sum())
     size, decided = query.items.size, bool(((h == 0) | (h == 1)).all())
     maximum = EXACT_DECIDED if decided else EXACT_FRACTIONAL
     if size > maximum:

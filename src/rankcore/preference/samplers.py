@@ -208,11 +208,19 @@ class Sampler:
                 if self._abstained[pair] >= min(2, len(places) - 1):
                     self._declined.add(pair)
             return
-        named = [places[place] for place in parsed] if self.answers == "order" else places
-        for pair in _pairs_of(named):
+        order = list(places)
+        if self.answers == "order":
+            order = [places[place] for place in parsed]
+        elif self.answers == "best":
+            order = [places[parsed], *places[:parsed], *places[parsed + 1 :]]
+        for pair in _pairs_of(order):
             self._abstained.pop(pair, None)
             self._declined.discard(pair)
-        self._learn(places, parsed, number)
+        if len(places) == 2:
+            degree = parsed if self.answers == "degree" else float(order[0] == places[0])
+            self._model.add_pair(places[0], places[1], degree, number)
+        else:
+            self._model.add_order(places, order, best_only=self.answers == "best")
         self._counts[list(places)] += 1
         self._by_judge[number] += 1
         self._first_won[number] += parsed if self.answers == "degree" else 0.5
@@ -405,22 +413,6 @@ class Sampler:
         if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
             raise TypeError(f"an order must be a list of positions; got {shown(answer)}")
         return as_positions(answer, n, answer)
-
-    def _learn(self, places: tuple[int, ...], answer: Any, judge: int) -> None:
-        """Add a parsed answer."""
-        if self.answers == "degree":
-            self._model.add_pair(places[0], places[1], answer, judge)
-        else:
-            best = self.answers == "best"
-            order = [places[place] for place in ([answer] if best else answer)]
-            if best:
-                order += [place for place in places if place != order[0]]
-            if len(places) == 2:
-                if len(order) == 2:
-                    first_won = float(order[0] == places[0])
-                    self._model.add_pair(places[0], places[1], first_won, judge)
-            elif len(order) > 1:
-                self._model.add_order(places, order, best_only=best)
 
     # ------------------------------------------------------------------ questions
 
