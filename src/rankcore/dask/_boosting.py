@@ -41,7 +41,6 @@ from rankcore.boosting.worker_rows import (
 )
 from rankcore.dask._blocks import Shard, cluster
 from rankcore.dask._estimators import FitArguments, check_supported
-from rankcore.dask._online import weigh_rows
 from rankcore.dask._shards import Shards
 from rankcore.ranking.pairs import nothing_to_learn
 
@@ -210,7 +209,7 @@ def fit_ranks(model: Any, shards: Shards, given: FitArguments) -> Any:
     check_boosted(model)
     check_supported(model, loss=("absolute", "zero_one", "squared"))
     ranks = shards.ranks(model, given.classes)
-    weigh_rows(model.class_weight, shards, ranks, meaning="factors")
+    shards.weigh(model.class_weight, ranks, "factors")
     counts = np.sum(shards.gather(rank_counts, ranks=ranks), axis=0)
     learner = copy(model)
     learner._categories = None

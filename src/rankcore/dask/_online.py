@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import fsum, ldexp
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
-from rankcore._core.labels import encode
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
@@ -30,7 +29,6 @@ from rankcore.ordinal.merge import merge
 from rankcore.ordinal.scale import fix_scale
 from rankcore.ordinal.standardizing import standardize_by
 from rankcore.ordinal.training import OnlineLearner, partial_fit_online
-from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
 from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.perceptron_training import PairwiseLearner
@@ -46,7 +44,7 @@ def fit_ordinal(model: Any, shards: Shards, given: FitArguments) -> Any:
     if model.class_weight is not None or shards.weighted:
         model._check_weighable()
     mean_square, share_of_nonzero = scales_of(shards)
-    weigh_rows(model.class_weight, shards, ranks, meaning=model._weights_are)
+    shards.weigh(model.class_weight, ranks, model._weights_are)
     if state.model.standardizes and share_of_nonzero <= SPARSE:
         state.model.leave_alone()
     elif state.model.standardizes:
@@ -142,29 +140,6 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
     return replace(base, model=model, log=log, streaming=False)
 
 
-def weigh_rows(
-    class_weight: Any,
-    shards: Shards,
-    ranks: NDArray[Any],
-    meaning: Literal["visits", "factors", "shares"],
-) -> None:
-    """Multiply the weights of rows by those of their classes, with means over all shards."""
-    if class_weight is None and not shards.weighted:
-        return
-    of_classes = None
-    if class_weight is not None:
-        counts = np.zeros(ranks.size, dtype=np.int64)
-        for part in shards.stats:
-            counts[encode(part.labels, ranks)] += part.counts
-        of_classes = weights_of_classes(class_weight, counts, ranks)
-    of_shards = shards.gather(weight_facts, of_classes=of_classes, ranks=ranks)
-    facts = WeightFacts.together(of_shards)
-    divisor = facts.divisor(meaning)
-    shards.keep([part.largest > 0 for part in of_shards])
-    equal = facts.all_weigh(divisor)
-    shards.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)
-
-
 def scales_of(shards: Shards) -> tuple[float, float]:
     """Return the power of two nearest to the mean squared length of the rows, as in memory.
 
@@ -215,20 +190,3 @@ def square_sums(shard: Shard) -> tuple[float, int, int]:
 def divide_weights(shard: Shard, by: float) -> Shard:
     """Divide the weights of rows by their mean."""
     return replace(shard, weights=None if shard.weights is None else shard.weights / by)
-
-
-def row_weights(shard: Shard, of_classes: Any, ranks: Any) -> NDArray[np.float64]:
-    """Return the weights of rows times those of their classes."""
-    weights = np.ones(shard.y.size) if shard.weights is None else shard.weights
-    return weights if of_classes is None else weights * of_classes[encode(shard.y, ranks)]
-
-
-def weight_facts(shard: Shard, of_classes: Any, ranks: Any) -> WeightFacts:
-    """Summarise the weights of a shard."""
-    return WeightFacts.of(row_weights(shard, of_classes, ranks))
-
-
-def weigh(shard: Shard, of_classes: Any, ranks: Any, divisor: float, drop: bool) -> Shard:
-    """Set the weights of rows, or none if all of them are equal."""
-    weights = None if drop else row_weights(shard, of_classes, ranks) / divisor
-    return replace(shard, weights=weights)

@@ -9,21 +9,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.ids import joined
 from rankcore._core.inputs import as_rows
-from rankcore._core.labels import are_words, check_ascent, declared_labels, ranks_among
+from rankcore._core.labels import (
+    are_words,
+    check_ascent,
+    declared_labels,
+    encode,
+    ranks_among,
+)
 from rankcore._core.queries import group_rows
 from rankcore._core.sources import MemoryRows
 from rankcore._core.standardization import Moments
 from rankcore.dask._blocks import Shard, check_alike, cluster, join_labels, naming
-from rankcore.ordinal.weights import WeightFacts
+from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 
 
 @dataclass(frozen=True)
@@ -210,6 +216,28 @@ class Shards:
             total.combine(more)
         return total
 
+    def weigh(
+        self,
+        class_weight: Any,
+        ranks: NDArray[Any],
+        meaning: Literal["visits", "factors", "shares"],
+    ) -> None:
+        """Multiply the weights of rows by those of their classes, with means over all shards."""
+        if class_weight is None and not self.weighted:
+            return
+        of_classes = None
+        if class_weight is not None:
+            counts = np.zeros(ranks.size, dtype=np.int64)
+            for part in self.stats:
+                counts[encode(part.labels, ranks)] += part.counts
+            of_classes = weights_of_classes(class_weight, counts, ranks)
+        of_shards = self.gather(weight_facts, of_classes=of_classes, ranks=ranks)
+        facts = WeightFacts.together(of_shards)
+        divisor = facts.divisor(meaning)
+        self.keep([part.largest > 0 for part in of_shards])
+        equal = facts.all_weigh(divisor)
+        self.transform(weigh, of_classes=of_classes, ranks=ranks, divisor=divisor, drop=equal)
+
     def source(self) -> MemoryRows:
         """Return a source with one window, which stands for the rows of all shards."""
         return MemoryRows(self.form, self, None, n_features=self.n_features)
@@ -257,3 +285,20 @@ def shard_moments(shard: Shard, mean: float) -> Moments:
     """Return the weighted moments of a shard, with weights divided by ``mean``."""
     weights = None if shard.weights is None else shard.weights / mean
     return Moments(shard.X.shape[1]).add(as_rows(shard.X), weights)
+
+
+def row_weights(shard: Shard, of_classes: Any, ranks: Any) -> NDArray[np.float64]:
+    """Return the weights of rows times those of their classes."""
+    weights = np.ones(shard.y.size) if shard.weights is None else shard.weights
+    return weights if of_classes is None else weights * of_classes[encode(shard.y, ranks)]
+
+
+def weight_facts(shard: Shard, of_classes: Any, ranks: Any) -> WeightFacts:
+    """Summarise the weights of a shard."""
+    return WeightFacts.of(row_weights(shard, of_classes, ranks))
+
+
+def weigh(shard: Shard, of_classes: Any, ranks: Any, divisor: float, drop: bool) -> Shard:
+    """Set the weights of rows, or none if all of them are equal."""
+    weights = None if drop else row_weights(shard, of_classes, ranks) / divisor
+    return replace(shard, weights=weights)
