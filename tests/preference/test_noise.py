@@ -120,6 +120,14 @@ def test_judge_who_answers_by_position_is_reported_and_incomplete(method):
     assert found.inversions > 0.3
 
 
+def test_judge_of_ties_is_asked_about_each_pair_a_few_times_and_incomplete():
+    ranker = PreferenceRanker(lambda u, v: 0.5, method="rating", max_calls=5000, random_state=0)
+    with pytest.warns(UserWarning, match="Answers of the judge hardly depend on the items"):
+        ranker.rank(list(range(12)))
+    assert 66 <= ranker.n_calls_ < 300
+    assert not ranker.complete_
+
+
 @pytest.mark.parametrize("method", ["rating", "quicksort", "degree", "halving"])
 def test_sorted_items_cause_no_warning_of_position_bias(method):
     ranker = PreferenceRanker(lambda u, v: u < v, method=method, top_k=5, random_state=0)
