@@ -454,3 +454,22 @@ def test_plot_of_contributions_shows_shapley_values(name):
                     own = [i for i, one in enumerate(called) if one == label]
                     np.testing.assert_allclose(line.get_ydata(), expected[own, j], atol=scale)
     matplotlib.pyplot.close(axes[0].figure)
+
+
+def test_explanations_are_converted_to_frames():
+    one = served("vector")
+    X = frame(one.codes)
+    why = rc.explain.rank(one.model, frame(one.codes[7]), background=X)
+    table = why.to_frame()
+    assert table.index.tolist() == why.feature_names
+    for t, name in enumerate(why.threshold_names):
+        np.testing.assert_array_equal(table[name], why.contributions[:, t])
+    assert list(map(str, table["up"])) == list(map(str, why.up))
+    whole = rc.explain.global_importance(one.model, X)
+    ordered = whole.to_frame()["importance"]
+    assert (np.diff(ordered) <= 0).all()
+    assert ordered[whole.feature_names].tolist() == whole.importances.tolist()
+    shuffled = rc.explain.permutation_importance(one.model, X, Y)
+    table = shuffled.to_frame()
+    assert (np.diff(table["change"]) <= 0).all()  # of a loss
+    np.testing.assert_array_equal(table.loc[shuffled.feature_names, "low"], shuffled.low)

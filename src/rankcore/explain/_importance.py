@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,9 @@ from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows, take_queries
 from rankcore.explain._results import ExplanationResult
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Rows of the background for trees with interactions: each row is compared with each of them.
 _BACKGROUND = 100
@@ -54,6 +58,25 @@ class GlobalImportance(ExplanationResult):
         """Count the features with nonzero importance."""
         used = np.count_nonzero(self.importances)
         return f"{used} of {self.importances.size} features affect the scores of {self.n_rows} rows"
+
+    def to_frame(self) -> DataFrame:
+        """Convert to a pandas DataFrame, one row per feature, in descending order of importance.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        table = pandas.DataFrame(
+            {"importance": self.importances}, pandas.Index(self.feature_names, name="feature")
+        )
+        return table.sort_values("importance", ascending=False, kind="stable")
 
     def tables(self) -> list[Table]:
         """Tabulate features in descending order of importance."""

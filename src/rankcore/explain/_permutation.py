@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCOPES = ("within", "among")
 # The measure of predicted ranks, which is a mean over rows; all others are means over queries.
@@ -96,6 +99,24 @@ class PermutationImportance(ExplanationResult):
             f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled "
             f"{self.where}, mean of {self.n_repeats} draws"
         )
+
+    def to_frame(self) -> DataFrame:
+        """Convert to a pandas DataFrame, one row per feature, in descending order of importance.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        columns = {"change": self.changes, "low": self.low, "high": self.high}
+        table = pandas.DataFrame(columns, pandas.Index(self.feature_names, name="feature"))
+        return table.iloc[self.order]
 
     def tables(self) -> list[Table]:
         """Tabulate features in descending order of importance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ from rankcore.explain._moves import (
 )
 from rankcore.explain._results import ExplanationResult, is_known, number, signed
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,6 +119,27 @@ class RankExplanation(ExplanationResult):
             f"predicted: {self.label}{probable}; nearest threshold: {self.threshold_names[near]}, "
             f"{abs(distance):.4f} {side} it"
         )
+
+    def to_frame(self) -> DataFrame:
+        """Convert to a pandas DataFrame, one row per feature.
+
+        Columns are the value, the contribution at each threshold, and the values ``up`` and
+        ``down`` that change the rank.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        parts = dict(zip(self.threshold_names, self.contributions.T, strict=True))
+        columns = {"value": self.values, **parts, "up": self.up, "down": self.down}
+        return pandas.DataFrame(columns, pandas.Index(self.feature_names, name="feature"))
 
     def tables(self) -> list[Table]:
         """Tabulate thresholds, and features by their contribution at the nearest one."""
