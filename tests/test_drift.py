@@ -296,7 +296,7 @@ WRAPPERS = [
 ]
 
 
-@pytest.mark.parametrize("form", ["array", "csr", "frame"])
+@pytest.mark.parametrize("form", ["array", "csr", "pandas", "polars"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_columns_that_appear_in_a_stream_are_learned(wrapper, form):
     """The model is that of a stream whose rows had 0 in the column from the start."""
@@ -310,7 +310,9 @@ def test_columns_that_appear_in_a_stream_are_learned(wrapper, form):
         if form == "csr":
             return sp.csr_matrix(rows)
         names = ["a", "b", "c", "d"][: rows.shape[1]]
-        return pd.DataFrame(rows, columns=names) if form == "frame" else rows
+        if form == "polars":
+            return pytest.importorskip("polars").DataFrame(rows, schema=names)
+        return pd.DataFrame(rows, columns=names) if form == "pandas" else rows
 
     grown, whole = wrapper(), wrapper()
     for part in np.array_split(np.arange(300), 10):

@@ -449,7 +449,7 @@ def test_missing_numbers_are_nan(kind):
         data = data.astype({"whole": "Int64", "flag": "boolean"})
     plain = np.column_stack([np.arange(N), np.arange(N) % 2 == 0, X[:, 0]])
     plain[:5, :2] = np.nan
-    with pytest.raises(ValueError, match="NaN at row 0, column 0"):
+    with pytest.raises(ValueError, match="NaN at row 0 in column 'whole'"):
         rc.PRank().fit(data, Y)
     trees = rc.OrdinalBoost(5, min_samples_leaf=2)
     expected = clone(trees).fit(plain, Y)

@@ -63,15 +63,24 @@ def test_frames_are_converted_to_matrices():
     sparse = pd.DataFrame(columns).astype(pd.SparseDtype(float, 0.0))
     assert products(sparse, w).tolist() == expected
     nullable.loc[1, "b"] = pd.NA
-    with pytest.raises(ValueError, match="NaN at row 1, column 1"):
+    with pytest.raises(ValueError, match="NaN at row 1 in column 'b'; every value"):
         as_rows(nullable)
+    infinite = pd.DataFrame({"a": [1.0, np.nan], "b": [2.0, -np.inf]})
+    with pytest.raises(ValueError, match="infinity at row 1 in column 'b'; every value"):
+        as_rows(infinite, nan=True)
     with pytest.raises(
         ValueError,
         match="X must be numeric; its column 'a' has dtype (str|object)|column 'a' of X must be",
     ):
         as_rows(pd.DataFrame({"a": ["x", "y"]}))
-    with pytest.raises(ValueError, match=r"X must be numeric; its column 'b' has dtype datetime64"):
+    with pytest.raises(
+        ValueError, match=r"X must be numeric; its column 'b' has dtype datetime64.*days"
+    ):
         as_rows(pd.DataFrame({"a": [1.0, 2.0], "b": pd.date_range("2020", periods=2)}))
+    with pytest.raises(ValueError, match="got a Series: .* texts require a vectorizer, as in"):
+        as_rows(pd.Series(["a fine film", "dull"]))
+    with pytest.raises(ValueError, match=r"got a Series: .*pass X.to_frame\(\)$"):
+        as_rows(pd.Series([1.0, 2.0]))
     with pytest.raises(TypeError, match="got the class DataFrame"):
         as_rows(pd.DataFrame)
 

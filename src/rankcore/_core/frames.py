@@ -74,6 +74,10 @@ class Frame(ABC):
         """Return the library's frame without a column."""
 
     @abstractmethod
+    def first(self, n: int) -> Any:
+        """Return the library's frame of the first n columns."""
+
+    @abstractmethod
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         """Return the library's frame with the rows of some columns reordered by ``source``."""
 
@@ -135,6 +139,9 @@ class PandasFrame(Frame):
 
     def without(self, name: str) -> Any:
         return self.native.drop(columns=[name])
+
+    def first(self, n: int) -> Any:
+        return self.native.iloc[:, :n]
 
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         frame = self.native.copy()
@@ -202,6 +209,9 @@ class PolarsFrame(Frame):
     def without(self, name: str) -> Any:
         return self.native.drop(name)
 
+    def first(self, n: int) -> Any:
+        return self.native[:, :n]
+
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         return self.native.with_columns([self.column(j).gather(source) for j in columns])
 
@@ -268,6 +278,9 @@ class ArrowFrame(Frame):
 
     def without(self, name: str) -> Any:
         return self.native.drop_columns([name])
+
+    def first(self, n: int) -> Any:
+        return self.native.select(self.names[:n])
 
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         table = self.native
@@ -360,10 +373,15 @@ def remedy_for(X: Any, name: str) -> str:
     if is_lazy(X):
         return f"read its rows by {name}.collect()"
     if hasattr(X, "to_frame") and not is_frame(X):
-        return (
+        remedy = (
             "for one row take a frame of one row, as frame.iloc[[0]] (polars: frame[[0]]); for one "
             f"column pass {name}.to_frame()"
         )
+        if any(isinstance(value, str) for value in X[:1].to_list()):
+            remedy += (
+                "; texts require a vectorizer, as in make_pipeline(TfidfVectorizer(), PRank())"
+            )
+        return remedy
     if _belongs(X, "pyarrow", "RecordBatch"):
         return f"pass pyarrow.Table.from_batches([{name}])"
     if _is_arrow_column(X):

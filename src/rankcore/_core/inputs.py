@@ -25,6 +25,11 @@ _ENCODERS = (
     "OrdinalBoost and RankBoost(max_leaf_nodes=31), take columns of a category dtype as they are: "
     "astype('category')"
 )
+# By kinds of columns.
+_REMEDIES = {
+    "complex": "complex numbers are not supported",
+    "other": "convert it to a number, such as the days since a date",
+}
 
 
 def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
@@ -35,13 +40,29 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     is.
     """
     check_matrix(X, name)
-    if not hasattr(X, "tocsr"):
-        frame = frame_of(X)
-        X = X if frame is None else frame_matrix(frame, name)
+    frame = None if hasattr(X, "tocsr") else frame_of(X)
+    if frame is not None:
+        X = frame_matrix(frame, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
     reject_mask(X, name)
-    return _dense_rows(X, name, nan)
+    try:
+        return _dense_rows(X, name, nan)
+    except ValueError:
+        if frame is not None:
+            _check_finite(X, frame.names, name, nan)
+        raise
+
+
+def _check_finite(X: NDArray[Any], names: list[Any], name: str, nan: bool) -> None:
+    """Raise ValueError for the first value that is not finite, with the name of its column."""
+    bad = np.isinf(X) if nan else ~np.isfinite(X)
+    if bad.any():
+        row, j = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"Input {name} contains {'NaN' if np.isnan(X[row, j]) else 'infinity'} at row {row} in "
+            f"column {names[j]!r}; every value must be finite: impute or drop it first"
+        )
 
 
 def check_matrix(X: Any, name: str = "X") -> None:
@@ -110,7 +131,7 @@ def _frame_column(frame: Frame, j: int, name: str) -> NDArray[Any]:
     if kind not in ("number", "object"):
         raise ValueError(
             f"{name} must be numeric; its column {column!r} has dtype {frame.dtypes[j]}: "
-            + ("complex numbers are not supported" if kind == "complex" else _ENCODERS)
+            + _REMEDIES.get(kind, _ENCODERS)
         )
     values = frame.values(j)
     if values.dtype.kind != "O":

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.frames import frame_of
 from rankcore._core.labels import as_labels, encode, is_rising
 from rankcore._core.numbers import Floats
 from rankcore.ranking.base import Ranker
@@ -239,10 +240,9 @@ class StreamWrapper(BaseEstimator):
 
 def _first_columns(X: Any, n: int) -> Any:
     """Return the first columns of a matrix or data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[:, :n]
-    if hasattr(X, "column_names"):  # of Arrow
-        return X.select(X.column_names[:n])
+    frame = frame_of(X)
+    if frame is not None:
+        return frame.first(n)
     matrix = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
     return matrix[:, :n]
 
