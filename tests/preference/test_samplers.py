@@ -10,6 +10,8 @@ from scipy.stats import kendalltau
 
 from rankcore.preference import (
     Comparison,
+    Judges,
+    PreferenceRanker,
     RoundSampler,
     Sampler,
     call_plan,
@@ -407,3 +409,60 @@ def test_order_of_one_item_is_an_abstention():
     assert not asked
     assert one.done()
     assert one.n_answers == 0
+
+
+def abstaining(share, seed=0):
+    """Return a perfect judge of numbers that abstains from a share of its questions."""
+    rng = np.random.default_rng(seed)
+    return lambda u, v: None if rng.random() < share else u < v
+
+
+@pytest.mark.parametrize("share", [0.8, 1.0])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"confidence": 0.9}, {"top_k": 3, "confidence": 0.9}, {"method": "quicksort"}],
+    ids=str,
+)
+def test_order_left_open_by_abstentions_is_not_complete(params, share):
+    if not params:
+        params = {"max_calls": 500}
+    ranker = PreferenceRanker(abstaining(share), random_state=0, **params)
+    with pytest.warns(UserWarning, match=r"No judge answers about \d+ of the pairs"):
+        ranker.rank(list(range(12)))
+    assert not ranker.complete_
+    assert ranker.n_calls_ < 150
+
+
+def test_few_abstentions_leave_an_order_complete():
+    def judge(u, v):
+        return None if (u, v) in ((0, 9), (9, 0)) else u < v
+
+    ranker = PreferenceRanker(judge, confidence=0.95, random_state=0)
+    assert ranker.rank(list(range(10))) == list(range(10))
+    assert ranker.complete_
+
+
+@pytest.mark.parametrize("order", [["none", "good"], ["good", "none"]])
+def test_another_judge_is_asked_about_pairs_that_one_abstains_from(order):
+    judges = {"none": lambda u, v: None, "good": lambda u, v: u < v}
+    ranker = PreferenceRanker(
+        Judges({name: judges[name] for name in order}), confidence=0.95, random_state=0
+    )
+    items = [3, 1, 7, 2, 5, 4, 0, 6]
+    assert ranker.rank(items) == sorted(items)
+    assert ranker.complete_
+
+
+def test_confidence_is_not_reached_by_abstentions():
+    sampler = Sampler(list(range(8)), seed=0)
+    while asked := sampler.ask():
+        for comparison in asked:
+            sampler.tell(comparison, None)
+    assert sampler.done()
+    assert not sampler.done(0.9)
+    assert sampler.uncertainty().inversions > 0.3
+
+
+def test_several_judges_compare_two_items():
+    with pytest.raises(ValueError, match="several judges require size=2; got size=3"):
+        Sampler([1, 2, 3], size=3, answers="order", judges=["ann", "bob"])

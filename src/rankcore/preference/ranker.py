@@ -119,8 +119,9 @@ class PreferenceRanker(BaseEstimator):
     complete_ : bool
         Whether the order is as certain as required: for "rating" by ``confidence``, or so that no
         answer of these judges could change it; for other methods, whether all of their comparisons
-        are answered, right or wrong. False if no judge's answers depend on the items. If it is
-        False, the order is provisional.
+        are answered, right or wrong. False if no judge's answers depend on the items, or if the
+        judges abstained from so many pairs that the order is uncertain. If it is False, the order
+        is provisional.
     n_calls_ : int
         Calls about these items, including failed and earlier ones.
     n_reused_ : int
@@ -322,11 +323,22 @@ class PreferenceRanker(BaseEstimator):
         else:
             found = sampler.uncertainty()
             useless, sentences = sampler.useless_judges(1 - 2 * found.error_rate), found.warnings
+        n_declined = sampler.n_declined(driver.confidence)
+        if n_declined:
+            sentences = (
+                *sentences,
+                f"no judge answers about {n_declined} of the pairs, without which the order is "
+                "not certain: add another judge to decide these",
+            )
         for sentence in sentences:
             logger.warning("%s", sentence)
             warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=6)
         self.order_ = np.argsort(place[same], kind="stable").astype(np.intp)
-        self.complete_ = sampler.done(driver.confidence) and len(useless) < len(sampler.judges)
+        self.complete_ = (
+            not n_declined
+            and sampler.done(driver.confidence)
+            and len(useless) < len(sampler.judges)
+        )
         self.n_calls_, self.n_reused_ = driver.n_calls, driver.n_reused
         self.n_rounds_, self.cost_ = driver.n_rounds, driver.cost
         self.items_, self.sampler_, self._same = items, sampler, same

@@ -14,7 +14,7 @@ from rankcore._core.params import check_count, check_flag, check_option
 from rankcore.preference.comparisons import Comparison
 from rankcore.preference.forms import Items, Places
 from rankcore.preference.methods import Degree, Halving, Method, QuickSort
-from rankcore.preference.samplers import Sampler
+from rankcore.preference.samplers import OPEN, Sampler
 
 Pair = tuple[int, int]
 
@@ -107,6 +107,22 @@ class RoundSampler(Sampler):
             If given, the answers must also make the order as certain as this; see `Sampler.done`.
         """
         return not self._round and (confidence is None or super().done(confidence))
+
+    def n_declined(self, confidence: float | None = None) -> int:
+        """Return from how many pairs the judge abstained; 0 while there is something to ask.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            Ignored.
+
+        Returns
+        -------
+        int
+            0 if they are few among the answers.
+        """
+        n_pairs = len(self._declined)
+        return n_pairs if self.done() and n_pairs > OPEN * (n_pairs + self.n_answers) else 0
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison; see `Sampler.tell`."""

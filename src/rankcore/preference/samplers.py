@@ -35,6 +35,8 @@ _NEIGHBOURS = 64
 # Without a confidence, nothing is worth asking below this many pairs expected in the wrong order,
 # or this doubt about the top.
 _WRONG_PAIRS, _WRONG_TOP = 0.5, 0.05
+# Abstentions may leave open this fraction of the pairs of an order that is called complete.
+OPEN = 0.05
 # Items whose probability of being among the first k is below this are not asked about in groups.
 _OUT = 0.02
 # Above this probability of copying an earlier answer, a judge is not asked again about a pair.
@@ -115,6 +117,10 @@ class Sampler:
             raise ValueError(
                 f'Sampler: size={size} requires answers="best" or "order"; got "degree"'
             )
+        if size > 2 and judges is not None and len(judge_names(judges)) > 1:
+            raise ValueError(
+                f"Sampler: several judges require size=2; got size={size}: use a sampler for each"
+            )
         self.items = as_items(items)
         self.n_answers = 0
         n = len(self.items)
@@ -140,8 +146,9 @@ class Sampler:
         self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
         self._waiting: Counter[Comparison] = Counter()
-        self._abstained: Counter[tuple[int, int]] = Counter()  # by pair, since its last answer
-        self._declined: set[tuple[int, int]] = set()
+        # By the number of a judge and a pair, since the last answer of the judge about it.
+        self._abstained: Counter[tuple[int, int, int]] = Counter()
+        self._declined: set[tuple[int, int, int]] = set()
         self._draws: Draws | None = None
         # By the number of answers that they are given.
         self._next: tuple[int, tuple[JudgeModel, Draws]] | None = None
@@ -185,8 +192,8 @@ class Sampler:
         comparison : Comparison
         answer : bool, float, int, sequence of int or None
             See ``answers``. An order may lack items, about which it then says nothing. None is an
-            abstention, as is an order of one item: the pair is not asked again, nor a group whose
-            pairs were all in two abstentions since their last answer.
+            abstention, as is an order of one item: the judge is not asked again about the pair, nor
+            about a group whose pairs were all in two abstentions since their last answer.
         judge : hashable, optional
             Name of the judge. None: that of the comparison.
 
@@ -202,20 +209,20 @@ class Sampler:
         if self._waiting[comparison] <= 0:
             del self._waiting[comparison]
         if parsed is None or (self.answers == "order" and len(parsed) == 1):
-            for pair in _pairs_of(places):
-                self._abstained[pair] += 1
+            for u, v in _pairs_of(places):
+                self._abstained[number, u, v] += 1
                 # One abstention from a group does not tell which of its pairs has no answer.
-                if self._abstained[pair] >= min(2, len(places) - 1):
-                    self._declined.add(pair)
+                if self._abstained[number, u, v] >= min(2, len(places) - 1):
+                    self._declined.add((number, u, v))
             return
         order = list(places)
         if self.answers == "order":
             order = [places[place] for place in parsed]
         elif self.answers == "best":
             order = [places[parsed], *places[:parsed], *places[parsed + 1 :]]
-        for pair in _pairs_of(order):
-            self._abstained.pop(pair, None)
-            self._declined.discard(pair)
+        for u, v in _pairs_of(order):
+            self._abstained.pop((number, u, v), None)
+            self._declined.discard((number, u, v))
         if len(places) == 2:
             degree = parsed if self.answers == "degree" else float(order[0] == places[0])
             self._model.add_pair(places[0], places[1], degree, number)
@@ -283,9 +290,11 @@ class Sampler:
 
         Notes
         -----
-        Pairs count as right if no answer is left that could decide them: those that judges
-        abstained from and, of judges that repeat themselves, those that they were asked about in
-        both orders. The answers of a coin are never used up: bound their number.
+        Without a ``confidence`` pairs count as right if no answer is left that could decide them:
+        those that all judges abstained from and, of judges that repeat themselves, those that they
+        were asked about in both orders. Then `ask` returns no more comparisons, although a
+        ``confidence`` may not be reached: end a loop by either. The answers of a coin are never
+        used up: bound their number.
         """
         if confidence is not None:
             check_real(confidence, "confidence", 0, 1)
@@ -294,33 +303,72 @@ class Sampler:
             return True
         if self.n_answers == 0 and not self._declined:
             return False
-        allowed = 1.0 if confidence is None else 1 - confidence
         if confidence is None:
-            allowed = _WRONG_TOP if self._top_k else 2 * _WRONG_PAIRS / (n * (n - 1))
+            return not self._is_open(None, self._used_up())
+        return not self._is_open(confidence, np.zeros((n, n), dtype=bool))
+
+    def n_declined(self, confidence: float | None = None) -> int:
+        """Return from how many pairs all judges abstained, if only these leave the order open.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            As for `done`. None: 0.95.
+
+        Returns
+        -------
+        int
+            0 while there is something to ask, and if the order is certain without these pairs.
+        """
+        n_pairs = int(np.triu(self._declined_by_judge().all(axis=0)).sum())
+        confidence = 1 - OPEN if confidence is None else confidence
+        if n_pairs and self.done() and self._is_open(confidence, self._used_up(abstained=False)):
+            return n_pairs
+        return 0
+
+    def _is_open(self, confidence: float | None, ignored: NDArray[np.bool_]) -> bool:
+        """Return whether more than allowed may be wrong; ``ignored`` pairs count as right."""
+        n, k = len(self.items), self._top_k
+        if confidence is not None:
+            allowed = 1 - confidence
+        else:
+            allowed = 2 * _WRONG_PAIRS / (n * (n - 1)) if k is None else _WRONG_TOP
+
+        def wrong(draws: Draws) -> float:
+            inversions, top = self._doubt(draws, ignored)
+            return inversions if k is None else 1 - top
+
         # Once chains run, a few of their draws show that much is open.
-        if self._draws is not None and self._wrong(self._next_fit()[1]) > allowed:
-            return False
-        return self._wrong(self._reported()) <= allowed
+        if self._draws is not None and wrong(self._next_fit()[1]) > allowed:
+            return True
+        return wrong(self._reported()) > allowed
 
-    def _wrong(self, draws: Draws) -> float:
-        """Return what more answers could put right: inversions, or the doubt about the top."""
-        inversions, top = self._doubt(draws, self._used_up())
-        return inversions if self._top_k is None else 1 - top
+    def _declined_by_judge(self) -> NDArray[np.bool_]:
+        """Return whether a judge abstained from a pair, (judges, items, items), symmetric."""
+        n = len(self.items)
+        declined = np.zeros((len(self._judges), n, n), dtype=bool)
+        for judge, u, v in self._declined:
+            declined[judge, u, v] = declined[judge, v, u] = True
+        return declined
 
-    def _used_up(self) -> NDArray[np.bool_]:
-        """Return the pairs that no more answers can decide, as a symmetric matrix."""
-        n, draws = len(self.items), self._next_fit()[1]
-        used = np.zeros((n, n), dtype=bool)
-        for u, v in self._declined:
-            used[u, v] = used[v, u] = True
+    def _used_up(self, *, abstained: bool = True) -> NDArray[np.bool_]:
+        """Return the pairs that no more answers can decide, as a symmetric matrix.
+
+        Unless ``abstained``, those that judges abstained from are left out.
+        """
+        draws = self._next_fit()[1]
+        used = self._declined_by_judge()
+        if not abstained:
+            used[:] = False
         same, turned = (
             draws.copies(turned=turned).mean(axis=0) > _REPEATS for turned in (False, True)
         )
-        if self._size == 2 and same.all():
+        if self._size == 2 and same.any():
             told = self._model.told()
             back = told.transpose(0, 2, 1)
-            used |= np.where(turned[:, None, None], told | back, told & back).all(axis=0)
-        return used
+            in_both = np.where(turned[:, None, None], told | back, told & back)
+            used |= same[:, None, None] & in_both
+        return np.asarray(used.all(axis=0))
 
     def _doubt(self, draws: Draws, ignored: NDArray[np.bool_]) -> tuple[float, float]:
         """Return the expected fraction of inversions, and the probability that the top is right.
@@ -437,7 +485,7 @@ class Sampler:
                 places = self._shown[pair]
             self._shown.setdefault(pair, places)
             self._asked[pair] += 1
-            queue.append((places, self._choose_judge(draws)))
+            queue.append((places, self._choose_judge(draws, pair)))
         return queue
 
     def _pick(self, draws: Draws, neighbours: int) -> list[tuple[int, int]]:
@@ -476,18 +524,22 @@ class Sampler:
                 pairs.append((min(u, v), max(u, v)))
         return pairs
 
-    def _choose_judge(self, draws: Draws) -> Hashable:
-        """Choose the judge with the most information for its price in one Thompson draw."""
+    def _choose_judge(self, draws: Draws, pair: tuple[int, int]) -> Hashable:
+        """Choose the judge with the most information for its price in one Thompson draw.
+
+        Judges who abstained from the pair are left out, unless all did.
+        """
         if len(self._judges) == 1:
             return self._judges[0]
         draw = int(self._rng.integers(len(draws.theta)))
         part = Draws(draws.theta[draw : draw + 1], draws.parameters[draw : draw + 1])
         value = part.reliability(self._rng)[0] ** 2 / self._prices
-        return self._judges[int(np.argmax(value))]
+        declined = [(judge, *pair) in self._declined for judge in range(len(self._judges))]
+        return self._judges[int(np.argmax(np.where(declined, -1.0, value)))]
 
     def _is_declined(self, places: Sequence[int]) -> bool:
-        """Return whether judges abstained from all pairs of some places."""
-        return self._declined.issuperset(_pairs_of(places))
+        """Return whether the only judge abstained from all pairs of some places."""
+        return self._declined.issuperset((0, u, v) for u, v in _pairs_of(places))
 
     def _groups(self, draws: Draws) -> list[Question]:
         """Return groups of items of similar strength in one draw; those that may be in the top."""
