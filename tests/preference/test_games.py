@@ -313,17 +313,38 @@ def test_damaged_files_are_named(tmp_path, name, data, error, what):
     assert str(caught.value).split(":")[-1].split()[-1] in done.stderr
 
 
-def test_degrees_require_the_loser():
+def test_degrees_are_of_the_winner_or_of_the_first_item():
     text = "model_a,model_b,winner,d\nx,y,model_a,0.8\n"
-    with pytest.raises(ValueError, match="degree='d' requires loser"):
+    with pytest.raises(ValueError, match="must have one column; got 'winner' and degree='d'"):
         read_games(io.StringIO(text), degree="d")
-    assert read_games(io.StringIO("winner,loser,d\nx,y,0.8\n"), degree="d").degree == [0.8]
+    of_winner = read_games(io.StringIO("winner,loser,d\nx,y,0.8\n"), degree="d")
+    assert of_winner.degree == [0.8]
+    assert not of_winner.ordered
+    scores = io.StringIO("white,black,score\nx,y,1\ny,x,0.5\ny,z,0\nz,x,\n")
+    games = read_games(scores, first="white", second="black", degree="score")
+    assert games.degree.tolist() == [1.0, 0.5, 0.0]
+    assert games.ordered
+    assert games.n_missing == 1
+
+
+def test_results_of_chess_are_outcomes():
+    pgn = io.StringIO("White,Black,Result\nx,y,1-0\ny,x,1/2-1/2\ny,z,0-1\n")
+    games = read_games(pgn, first="White", second="Black", winner="Result")
+    assert games.degree.tolist() == [1.0, 0.5, 0.0]
+    assert repr(games) == "Games(3 games of 3 items)"
+
+
+def test_games_and_covariates_of_wrong_types_are_named():
+    with pytest.raises(TypeError, match="a path, a text file or a frame; got"):
+        read_games([("x", "y", "model_a")])
+    with pytest.raises(TypeError, match="covariates must be a dict of a column"):
+        rate(["x", "y"], ["y", "x"], covariates=[1.0, 2.0])
 
 
 @pytest.mark.parametrize(
     ("text", "params", "what"),
     [
-        ("a,b\n", {}, "a column 'model_a' is required; got a, b"),
+        ("a,b\n", {}, "a column 'model_a' is required; got a, b: name those of first"),
         ("model_a,model_b,winner\nx,y,z\n", {}, "row 1: .* one of the two items; got 'z'"),
         ("winner,loser\nx,y\n", {"weight": "w"}, "a column 'w' is required"),
         (

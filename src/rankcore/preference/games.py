@@ -31,6 +31,7 @@ _LONGEST_FIELD = 2**31 - 1
 # What the winner column of an arena may say: the degree to which the first model won, and whether
 # it is a tie.
 _OUTCOMES = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5}
+_OUTCOMES |= {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}  # of chess
 
 
 def rate(
@@ -120,6 +121,11 @@ def rate(
     if shown_first is not None:
         shown = 2 * _numbers("shown_first", shown_first, 0, 1) - 1
     columns |= {"degree": degrees, "weight": weights, "shown_first": shown}
+    if covariates is not None and not isinstance(covariates, Mapping):
+        raise TypeError(
+            "covariates must be a dict of a column by the name of each covariate; got "
+            f"{type(covariates).__name__}"
+        )
     named = {name: _numbers(f"covariate {name!r}", z) for name, z in (covariates or {}).items()}
     check_lengths(**{k: v for k, v in (columns | named).items() if v is not None})
     if m == 0 or not weights.any():
@@ -239,7 +245,7 @@ def _codes(name: str, columns: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], l
 # ---------------------------------------------------------------------- logs
 
 
-@dataclass
+@dataclass(repr=False)
 class Games:
     """A log of games between two items each, as `read_games` returns it.
 
@@ -268,6 +274,11 @@ class Games:
     ordered: bool
     n_self_play: int
     n_missing: int
+
+    def __repr__(self) -> str:
+        """Return the numbers of games and items."""
+        n_items = len({*self.first, *self.second})
+        return f"Games({len(self.first)} games of {n_items} items)"
 
     def rate(self, **params: Any) -> Ratings:
         """Return ratings of the items.
@@ -311,13 +322,14 @@ def read_games(
     first, second : str
         Columns of the two items, in the order shown.
     winner : str
-        Column of the outcome: "model_a", "model_b", "tie", "tie (bothbad)", or the name of one of
-        the two items. With ``loser``, or in a file with a column "loser" and without the columns of
-        items, the column of the item that won.
+        Column of the outcome: "model_a", "model_b", "tie", "tie (bothbad)", the name of one of the
+        two items, or "1-0", "1/2-1/2" and "0-1" as in chess. With ``loser``, or in a file with a
+        column "loser" and without the columns of items, the column of the item that won.
     loser : str, optional
         Column of the item that lost, instead of ``first`` and ``second``.
     degree : str, optional
-        Column of the degree to which the winner won, in [0, 1]; requires ``loser``.
+        Column of the degree to which the winner won, in [0, 1]; without ``loser``, that to which
+        the first item won, such as the score of White: 1, 0.5 or 0. Then there is no winner.
     judge, weight : str, optional
         Columns of judges and of weights.
     covariates : sequence of str
@@ -349,23 +361,26 @@ def read_games(
     table, title = _read_table(source)
     if loser is None and first not in table and "loser" in table:
         loser = "loser"
-    if degree is not None and loser is None:
+    if degree is not None and loser is None and winner in table:
         raise ValueError(
-            f"degree={degree!r} requires loser, the column of the item that lost: with first and "
-            "second the outcome is in the column of the winner"
+            f"{title}: outcomes must have one column; got {winner!r} and degree={degree!r}, which "
+            "without loser is of the first item: leave one of them out, or pass loser"
         )
     items = [winner, loser] if loser is not None else [first, second]
     wanted: list[str] = [name for name in [*items, degree, judge, weight] if name is not None]
-    if loser is None:
+    if loser is None and degree is None:
         wanted.append(winner)
     for name in covariates:
         wanted += [name] if name in table else [f"{name}_a", f"{name}_b"]
     for name in wanted:
         if name not in table:
             of_two = [f" (or {k!r} itself)" for k in covariates if name in (f"{k}_a", f"{k}_b")]
+            remedy = ""
+            if name in (first, second, winner):
+                remedy = ": name those of first, second and winner, or of winner and loser"
             raise ValueError(
                 f"{title}: a column {name!r}{''.join(of_two)} is required; got "
-                f"{', '.join(table) or 'none'}"
+                f"{', '.join(table) or 'none'}{remedy}"
             )
     columns = {name: table[name] for name in wanted}
     whole = [
@@ -373,7 +388,7 @@ def read_games(
         for k, row in enumerate(zip(*columns.values(), strict=True))
         if not any(map(_missing, row))
     ]
-    n_missing = len(columns[winner]) - len(whole)
+    n_missing = len(columns[items[0]]) - len(whole)
     kept = [k for k in whole if len({_label(columns[name][k]) for name in items}) == 2]
     columns = {name: [column[k] for k in kept] for name, column in columns.items()}
     a, b = ([_label(value) for value in columns[name]] for name in items)
@@ -382,7 +397,7 @@ def read_games(
         return _numbers(f"{title}: {name}", columns[name], low, high, kept)
 
     degrees = np.ones(len(kept)) if degree is None else numbers(degree, 0, 1)
-    if loser is None:
+    if loser is None and degree is None:
         outcomes = map(_label, columns[winner])
         degrees = np.array(
             [
@@ -413,8 +428,8 @@ def _outcome(outcome: str, first: str, second: str, where: str) -> float:
     if outcome in (first, second):
         return float(outcome == first)
     raise ValueError(
-        f"{where}: the winner must be model_a, model_b, tie, tie (bothbad) or one of the two "
-        f"items; got {outcome!r}"
+        f"{where}: the winner must be model_a, model_b, tie, tie (bothbad), 1-0, 0-1, 1/2-1/2 or "
+        f"one of the two items; got {outcome!r}: pass scores of the first item as degree"
     )
 
 
@@ -438,6 +453,10 @@ def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
         return {str(name): frame.to_list(j) for j, name in enumerate(frame.names)}, "the frame"
     if is_lazy(source):
         raise TypeError("source must be a frame with rows: read them by source.collect()")
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
+        raise TypeError(
+            f"source must be a path, a text file or a frame; got {shown(source)}: make it a frame"
+        )
     title = "the file" if hasattr(source, "read") else os.fspath(source)
     try:
         if hasattr(source, "read"):

@@ -30,7 +30,8 @@ def rate(
         str | None, typer.Option(help="Column of the item that lost, instead of the two items.")
     ] = None,
     degree: Annotated[
-        str | None, typer.Option(help="Column of the degree of the win, 0 to 1; 0.5 for a tie.")
+        str | None,
+        typer.Option(help="Column of the degree, 0 to 1, to which the winner or the first won."),
     ] = None,
     judge: Annotated[str | None, typer.Option(help="Column of the judge.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of the weight of a game.")] = None,
