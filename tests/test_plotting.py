@@ -498,3 +498,58 @@ def test_plots_keep_the_style_and_axes_of_users():
     assert dict(matplotlib.rcParams) == before
     assert not ax.spines["top"].get_visible()
     matplotlib.pyplot.close(ax.figure)
+
+
+# A formula that Matplotlib cannot parse, two prices that it takes for one, and a long document.
+ODD = ["$\\nope$", "costs $5 or $10", "a line\nand another", "long " * 40]
+
+
+def shown(axis):
+    """Return the labels of ticks as Matplotlib draws them."""
+    from matplotlib.cbook import is_math_text
+
+    texts = [text.get_text() for text in axis.get_ticklabels()]
+    assert not any(map(is_math_text, texts))
+    return [text.replace(r"\$", "$") for text in texts]
+
+
+def test_names_are_drawn_as_they_are(ax):
+    ratings = rc.preference.rate([ODD[0], ODD[1], ODD[2]], ODD[1:])
+    rc.plotting.plot_place_intervals(ratings, ax=ax)
+    assert shown(ax.yaxis) == [*ODD[:2], "a line and another", ("long " * 40)[:59] + "…"]
+
+
+def test_names_of_features_documents_and_systems_are_drawn_as_they_are():
+    from matplotlib import pyplot
+
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(RNG.normal(size=(60, 4)), columns=ODD)
+    y = (X[ODD[0]] > 0).astype(int) + (X[ODD[1]] > 0)
+    qid = np.repeat(np.arange(6), 10)
+    learner = rc.PRank(random_state=0).fit(X, y)
+    ranker = rc.RankBoost(5).fit(X, y, qid=qid)
+    names = [f"{ODD[0]} {row}" for row in range(10)]
+    found = rc.explain.query(ranker, X[:10], qid[:10], which=0, docid=names)
+    compared = compare({ODD[0]: SYSTEMS["baseline"], ODD[1]: SYSTEMS["better"]}, Y, qid=QID)
+    drawn = [
+        rc.plotting.plot_weights(learner),
+        rc.plotting.plot_importances(ranker),
+        rc.plotting.plot_query(found),
+        rc.plotting.plot_pair(rc.explain.pair(ranker, X.iloc[:1], X.iloc[1:2], names=ODD[:2])),
+        rc.plotting.plot_comparison(compared),
+        rc.plotting.plot_query_differences(compared),
+        *plot_contributions(ranker, X),
+    ]
+    for ax in drawn:
+        ax.figure.canvas.draw()
+    assert ODD[1] in shown(drawn[1].yaxis)
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(("ratings", "top"), [([1, 2], None), ("ratings", 0)])
+def test_place_intervals_name_the_wrong_argument(ratings, top):
+    if ratings == "ratings":
+        ratings = rc.preference.rate(["a", "b"], ["b", "a"])
+    what = "ratings must be Ratings" if top is None else "top must be"
+    with pytest.raises((TypeError, ValueError), match=what):
+        rc.plotting.plot_place_intervals(ratings, top=top)

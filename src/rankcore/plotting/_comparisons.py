@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankcore._core.params import COUNT
 from rankcore.metrics.names import greater_is_better
 from rankcore.plotting._style import (
     BLUE,
@@ -15,6 +16,7 @@ from rankcore.plotting._style import (
     beside,
     draw_interval,
     label_text,
+    literal,
     new_axes,
     styled,
     whole_ticks,
@@ -71,7 +73,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         beside(ax, p_text(c.p_holm), place)
     beside(ax, "p (Holm)", n + 0.75)
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.set_yticks(places, [f"{c.b} - {c.a}, {c.measure}" for c in comparison])
+    ax.set_yticks(places, [f"{literal(c.b)} - {literal(c.a)}, {c.measure}" for c in comparison])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(0.5, n + 0.5)
     ax.set_xlabel(
@@ -126,7 +128,8 @@ def plot_query_differences(
     differences = comparison.differences(contrast)
     order = np.argsort(-differences, kind="stable")
     difference = differences[order]
-    names = comparison.queries(contrast)[order]
+    names = [literal(name) for name in comparison.queries(contrast)[order]]
+    a, b = literal(c.a), literal(c.b)
     ax = ax or new_axes()
     b_is_better = (difference > 0) == greater_is_better(c.measure)
     colours = np.where(b_is_better, BLUE, ORANGE)
@@ -136,8 +139,8 @@ def plot_query_differences(
     ax.axhline(c.difference, color=GREY, linestyle="--", label=f"mean {c.difference:+.4f}")
     ax.set_xlim(0.5, difference.size + 0.5)
     if difference.size <= FEW:
-        ax.set_xticks(np.arange(1, difference.size + 1), [*map(str, names)])
-        ax.tick_params(axis="x", rotation=90 if max(map(len, map(str, names))) > 2 else 0)
+        ax.set_xticks(np.arange(1, difference.size + 1), names)
+        ax.tick_params(axis="x", rotation=90 if max(map(len, names)) > 2 else 0)
     else:
         whole_ticks(ax.xaxis)
         # The queries with the maximum differences.
@@ -152,10 +155,8 @@ def plot_query_differences(
                     ha=side,
                     va="center",
                 )
-    ax.set_xlabel(
-        f"{measured.units}: {c.wins} won by {c.b}, {c.ties} tied, {c.losses} won by {c.a}"
-    )
-    ax.set_ylabel(f"{c.measure}, {c.b} - {c.a}")
+    ax.set_xlabel(f"{measured.units}: {c.wins} won by {b}, {c.ties} tied, {c.losses} won by {a}")
+    ax.set_ylabel(f"{c.measure}, {b} - {a}")
     ax.legend()
     return ax
 
@@ -181,15 +182,23 @@ def plot_place_intervals(
     -------
     matplotlib.axes.Axes
         One line per item over the interval of its place, and a point at its place. New axes are
-        high enough for the names.
+        high enough for the names, of which the first 60 characters are shown.
 
     Raises
     ------
     ValueError
         If ``level`` is not between 0 and 1.
+    TypeError
+        If ``ratings`` are of another type.
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
+    if not hasattr(ratings, "place_interval"):
+        raise TypeError(
+            f"ratings must be Ratings, as rate and Sampler.ratings return; got "
+            f"{type(ratings).__name__}"
+        )
+    (COUNT | None).check(top, "top")
     intervals = ratings.place_interval(level)
     shown = ratings.ranking[:top]
     rows = np.arange(1, shown.size + 1)

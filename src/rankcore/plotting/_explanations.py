@@ -16,6 +16,7 @@ from rankcore.plotting._style import (
     diverging,
     heat_map,
     label_text,
+    literal,
     new_axes,
     styled,
     value_text,
@@ -51,16 +52,21 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     """
     listed = largest(why.contributions, max_features)
     names = [
-        f"{why.feature_names[j]}: {value_text(a)} against {value_text(b)}"
-        for j, a, b in zip(listed, why.values_a[listed], why.values_b[listed], strict=True)
+        f"{literal(why.feature_names[j])}: {literal(a)} against {literal(b)}"
+        for j, a, b in zip(
+            listed,
+            map(value_text, why.values_a[listed]),
+            map(value_text, why.values_b[listed]),
+            strict=True,
+        )
     ]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.score_b, why.contributions, listed, names, why.score_a)
     ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # space for the score at the bottom
     ax.set_xlabel(why.score_name)
-    ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=22)
-    _above(ax, f"{why.b} {why.score_b:.4g}", why.score_b)
-    _above(ax, f"{why.a} {why.score_a:.4g}", why.score_a, 0.0, xytext=(4, 4), ha="left")
+    ax.set_title(f"{literal(why.a)} against {literal(why.b)}: {why.difference:+.4f}", pad=22)
+    _above(ax, f"{literal(why.b)} {why.score_b:.4g}", why.score_b)
+    _above(ax, f"{literal(why.a)} {why.score_a:.4g}", why.score_a, 0.0, xytext=(4, 4), ha="left")
     ax.axvline(why.score_b, color="black", linewidth=0.8)
     ax.axvline(why.score_a, color="black", linewidth=0.8, linestyle="--")
     return ax
@@ -131,7 +137,7 @@ def plot_query(
     listed = largest(found.decided, max_features)
     n = min(found.rows.size, max_documents)
     shown = found.contributions[:n][:, listed]
-    names = [found.feature_names[j] for j in listed]
+    names = [literal(found.feature_names[j]) for j in listed]
     if np.count_nonzero(found.contributions.any(axis=0)) > len(listed):
         rest = np.delete(found.contributions[:n], listed, axis=1).sum(axis=1)
         shown = np.column_stack([shown, rest])
@@ -141,7 +147,7 @@ def plot_query(
     labels = [""] * n
     if found.labels is not None:
         labels = [f"  [{label_text(label)}]" for label in found.labels[:n]]
-    lines = [f"{i + 1}.  {found.names[i]}{labels[i]}" for i in range(n)]
+    lines = [f"{i + 1}.  {literal(found.names[i])}{labels[i]}" for i in range(n)]
     ax = ax or new_axes(2.8 + 0.55 * len(names), 1.5 + 0.26 * n)
     image = heat_map(ax, shown, lines, names, **diverging(most))
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
@@ -157,7 +163,9 @@ def plot_query(
         ax.axhline(found.top_k - 0.5, color="black", linewidth=1.2)
     more = f", {found.rows.size - n} more" if found.rows.size > n else ""
     shown_labels = ", [label]" if found.labels is not None else ""
-    ax.set_title(f"{found.title}: place, document{shown_labels}; top {found.top_k}{more}", pad=18)
+    ax.set_title(
+        f"{literal(found.title)}: place, document{shown_labels}; top {found.top_k}{more}", pad=18
+    )
     ax.figure.colorbar(
         image,
         ax=ax,
@@ -196,7 +204,9 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     near = why.nearest()
     parts = why.contributions[:, near]
     listed = largest(parts, max_features)
-    names = [f"{why.feature_names[j]} = {value_text(why.values[j])}" for j in listed]
+    names = [
+        f"{literal(why.feature_names[j])} = {literal(value_text(why.values[j]))}" for j in listed
+    ]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.bases[near], parts, listed, names, why.distances[near])
     is_shared = bool((why.contributions == why.contributions[:, :1]).all())

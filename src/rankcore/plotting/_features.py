@@ -30,6 +30,7 @@ from rankcore.plotting._style import (
     heat_map,
     label_text,
     learner_of,
+    literal,
     name_lines,
     new_axes,
     signed_bars,
@@ -120,7 +121,7 @@ def plot_contributions(
     for ax, number in zip(axes, chosen, strict=False):
         drawn.draw(ax, number)
         ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
-        ax.set_xlabel(explained.names[number])
+        ax.set_xlabel(literal(explained.names[number]))
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
     return axes[: len(chosen)]
@@ -220,7 +221,7 @@ class _Drawn:
                 at = np.full(own.size, place)
                 ax.plot(at, own, ".", color=BLUE, markersize=4, alpha=0.6)
         turned = {"rotation": 30, "ha": "right"} if max(map(len, shown)) * len(shown) > 18 else {}
-        ax.set_xticks(range(len(shown)), shown, **turned)
+        ax.set_xticks(range(len(shown)), [*map(literal, shown)], **turned)
         ax.set_xlim(-0.6, len(shown) - 0.4)
         left = len(counts) - len(shown)
         if left:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankcore.plotting._style import GREY, new_axes, styled
+from rankcore.plotting._style import GREY, literal, new_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def plot_stream(
             values = [window.overall[metric] for window in evaluation.windows]
             ax.plot(seen, values, color=GREY, linewidth=1, label="since the begin")
         latest = np.array([window.latest[metric] for window in evaluation.windows])
-        ax.plot(seen, latest, label=name or "in the window")
+        ax.plot(seen, latest, label=literal(name) or "in the window")
     ax.set_xlabel(f"{next(iter(results.values())).unit} of the stream")
     ax.set_ylabel(metric.replace("_", " "))
     ax.legend()

@@ -13,6 +13,8 @@ from rankcore._core.preprocessing import split_pipeline
 
 # Three colours of the colour-blind-safe palette of Okabe and Ito.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+# Characters of a name; longer ones leave too little room for the plot.
+LONGEST_NAME = 60
 STYLE = Path(__file__).with_name("rankcore.mplstyle")
 
 Plot = TypeVar("Plot", bound=Callable[..., Any])
@@ -69,10 +71,18 @@ def learner_of(model: Any) -> Any:
     return split_pipeline(model)[1]
 
 
+def literal(name: Any) -> str:
+    """Return a name that Matplotlib shows as it is, on one line: no formula, and not too long."""
+    text = " ".join(str(name).splitlines())
+    if len(text) > LONGEST_NAME:
+        text = text[: LONGEST_NAME - 1].rstrip() + "…"
+    return text.replace("$", r"\$")
+
+
 def label_text(label: Any) -> str:
     """Format a label: 3.0 as 3."""
     label = label.item() if hasattr(label, "item") else label
-    return f"{label:g}" if isinstance(label, float) else str(label)
+    return f"{label:g}" if isinstance(label, float) else literal(label)
 
 
 def value_text(value: Any) -> str:
@@ -119,6 +129,6 @@ def draw_interval(
 
 def name_lines(ax: Any, names: Sequence[str]) -> None:
     """Name the lines of a plot, the first at the top."""
-    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_yticks(np.arange(len(names)), [*map(literal, names)])
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
