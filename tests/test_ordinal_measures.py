@@ -348,3 +348,32 @@ def test_named_columns_of_probabilities_may_have_any_order():
         assert found == expected
     with pytest.raises(ValueError, match="must be named by the labels .*'poor', 'fair', 'good'"):
         brier_score(y, frame.set_axis(["poor", "fair", "top"], axis=1), labels=ranks)
+
+
+@pytest.mark.parametrize(
+    "names", [[2, 0, 1], ["2", "0", "1"], [2.0, 0.0, 1.0], ["2.0", "0.0", "1"]]
+)
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_columns_named_by_numbers_are_found_for_labels_of_any_numeric_type(names, dtype):
+    rng = np.random.default_rng(0)
+    by_rank = rng.dirichlet(np.ones(3), 20)
+    y = rng.integers(0, 3, 20).astype(dtype)
+    frame = pd.DataFrame(by_rank[:, [2, 0, 1]], columns=names)
+    for measure in PROBABILITIES.values():
+        assert measure(y, frame) == measure(y, frame, labels=y.dtype.type([0, 1, 2]))
+        assert measure(y, frame) == measure(y, by_rank)
+
+
+def test_columns_named_by_booleans_are_found():
+    by_rank = np.array([[0.9, 0.1], [0.3, 0.7]])
+    for names in ([True, False], ["True", "False"], [1, 0]):
+        frame = pd.DataFrame(by_rank[:, ::-1], columns=names)
+        assert log_loss([False, True], frame) == pytest.approx(-math.log(0.9 * 0.7) / 2)
+
+
+def test_columns_without_names_are_in_order_of_labels_that_are_digits():
+    words = [str(number) for number in range(11)]  # "10" is before "2" in predict_proba
+    table = np.random.default_rng(0).dirichlet(np.ones(11), 30)
+    y = np.resize(words, 30)
+    for measure in PROBABILITIES.values():
+        assert measure(y, pd.DataFrame(table), labels=words) == measure(y, table, labels=words)

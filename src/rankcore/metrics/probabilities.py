@@ -211,16 +211,29 @@ def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floa
 
 def _columns_of_ranks(y_proba: Any, ordered_labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the column of each rank: by name in a frame, else in ascending order of labels."""
-    names = [str(name) for name in names_of(y_proba) or ()]
-    texts = [str(label) for label in ordered_labels.tolist()]
-    if names and sorted(names) == sorted(texts):
-        return np.array([names.index(text) for text in texts])
-    if {*names} & {*texts} and names != [str(j) for j in range(len(names))]:
-        raise ValueError(
-            f"the columns of y_proba must be named by the labels {texts}; got {names}: rename "
-            "them, or pass an array with columns in ascending order of the labels"
-        )
+    names = names_of(y_proba) or []
+    if names != [*range(len(names))]:  # the numbers of pandas for columns without names
+        are_numbers = ordered_labels.dtype.kind in "biuf"
+        columns = [_name_of_label(name, are_numbers) for name in names]
+        labels = [_name_of_label(label, are_numbers) for label in ordered_labels.tolist()]
+        if {*columns} == {*labels}:
+            return np.array([columns.index(label) for label in labels])
+        if {*columns} & {*labels} and names != [str(j) for j in range(len(names))]:
+            raise ValueError(
+                "the columns of y_proba must be named by the labels "
+                f"{ordered_labels.tolist()}; got {names}: rename them, or pass an array with "
+                "columns in ascending order of the labels"
+            )
     return np.argsort(np.argsort(ordered_labels))
+
+
+def _name_of_label(name: Any, is_number: bool) -> str | float:
+    """Return the text of a name; its number if labels are numbers, as "2" and 2.0 are equal."""
+    text = str(name)
+    try:
+        return float({"True": 1, "False": 0}.get(text, text)) if is_number else text
+    except ValueError:
+        return text
 
 
 def checked_probabilities(
