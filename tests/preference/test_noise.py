@@ -163,6 +163,19 @@ def test_leaderboard_places_cover_as_many_new_draws_as_promised(n):
     assert 0.92 < np.mean(covered) < (0.98 if n > 2 else 1.1)
 
 
+@pytest.mark.parametrize("scale", [16, 32])
+def test_graded_answers_are_not_called_those_of_a_coin(scale):
+    places = np.random.default_rng(6).permutation(20)
+    sampler = Sampler(list(range(20)), seed=0)
+    while sampler.n_answers < 150:
+        for comparison in sampler.ask():
+            u, v = comparison.places
+            apart = (places[v] - places[u]) / scale
+            sampler.tell(comparison, 0.5 + float(np.clip(apart, -1, 1)) / 2)
+    assert kendalltau(places[sampler.ranking()], np.arange(20)).statistic > 0.7
+    assert sampler.uncertainty().warnings == ()
+
+
 def test_position_bias_and_error_rate_are_estimated():
     places = np.random.default_rng(1).permutation(40)
     sampler = Sampler(list(range(40)), seed=0)

@@ -466,3 +466,8 @@ def test_confidence_is_not_reached_by_abstentions():
 def test_several_judges_compare_two_items():
     with pytest.raises(ValueError, match="several judges require size=2; got size=3"):
         Sampler([1, 2, 3], size=3, answers="order", judges=["ann", "bob"])
+
+
+def test_judges_in_one_string_are_an_error():
+    with pytest.raises(TypeError, match=r"a list of names; got 'anna': pass \['anna'\]"):
+        Sampler([1, 2, 3], judges="anna")

@@ -17,6 +17,8 @@ ENOUGH = 30
 # It says so of a reliability closer to 0 than the first number, or if the fraction of answers for
 # the item shown first is further from 1/2 than the second.
 USELESS, _ONE_SIDED = 0.15, 0.4
+# Answers whose degrees of both items differ by less on average are ties.
+_TIES = 0.1
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,17 @@ def who(name: Hashable) -> str:
 
 
 def useless_judges(
-    judges: tuple[Hashable, ...], n_answers: Floats, first_won: Floats, reliability: Floats | None
+    judges: tuple[Hashable, ...],
+    n_answers: Floats,
+    first_won: Floats,
+    decided: Floats,
+    reliability: Floats | None,
 ) -> dict[Hashable, str]:
     """Return sentences about judges whose answers do not depend on the items.
 
-    ``first_won`` are the sums of the degrees of the items shown first. Without ``reliability``,
-    only judges who answer by the order shown are named.
+    ``first_won`` are the sums of the degrees of the items shown first, and ``decided`` of the
+    absolute differences between the degrees of both items. Without ``reliability``, only judges who
+    answer by the order shown are named.
     """
     sentences: dict[Hashable, str] = {}
     for j, (name, n) in enumerate(zip(judges, n_answers.tolist(), strict=True)):
@@ -96,7 +103,11 @@ def useless_judges(
                 f"{who(name)} prefers the item shown {which} in {max(fraction, 1 - fraction):.0%} "
                 f"of {n:.0f} answers, whatever the items are"
             )
-        elif reliability is not None and abs(reliability[j]) < USELESS:
+            continue
+        # Degrees near 1/2 lower the reliability of a judge, although they may depend on the items.
+        graded = decided[j] / n
+        least = USELESS * (graded if graded > _TIES else 1.0)
+        if reliability is not None and abs(reliability[j]) < least:
             sentences[name] = (
                 f"answers of {who(name)} hardly depend on the items: a coin does as well"
             )
@@ -107,6 +118,8 @@ def judge_names(judges: Any) -> tuple[Hashable, ...]:
     """Return the different names of judges."""
     if judges is None:
         return (None,)
+    if isinstance(judges, str):
+        raise TypeError(f"judges must be a list of names; got {judges!r}: pass [{judges!r}]")
     names = tuple(judges)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"judges must be different names, at least one; got {list(names)}")

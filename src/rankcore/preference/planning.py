@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log
-from operator import index
 from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
 
-from rankcore._core.params import check_count, check_integer, check_real
+from rankcore._core.params import COUNT, check_count, check_integer, check_real
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.methods import OPPONENTS, halved, last_pool
 from rankcore.preference.ranker import PreferenceRanker
@@ -73,9 +72,8 @@ def call_plan(n: int, k: int | None = None) -> dict[str, CallPlan]:
     >>> round(plan["quicksort"].calls), plan["degree"].calls, plan["halving"].rounds
     (2084, 499500, 6)
     """
-    n, k = index(n), None if k is None else index(k)
-    if n < 1 or (k is not None and k < 1):
-        raise ValueError(f"call_plan requires n and k of at least 1; got n={n}, k={k}")
+    check_count(n, "n")
+    (COUNT | None).check(k, "k")
     top = n if k is None else min(k, n)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
     halving, halving_rounds = _halving(n, k)

@@ -19,7 +19,7 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import guide_link
 from rankcore._core.params import COUNT, Constraints, Function, Integer, Real, check_params
 from rankcore.preference.comparisons import prior_scores
-from rankcore.preference.driver import Driver, RankingProgress, logger
+from rankcore.preference.driver import Driver, RankingProgress
 from rankcore.preference.forms import (
     Choice,
     Items,
@@ -331,7 +331,6 @@ class PreferenceRanker(BaseEstimator):
                 "not certain: add another judge to decide these",
             )
         for sentence in sentences:
-            logger.warning("%s", sentence)
             warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=6)
         self.order_ = np.argsort(place[same], kind="stable").astype(np.intp)
         self.complete_ = (

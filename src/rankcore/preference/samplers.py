@@ -79,8 +79,8 @@ class Sampler:
     negative for adversaries, and a probability of copying earlier answers about a pair. All of them
     have posterior distributions, from which Markov chains draw.
 
-    Two samplers with the same ``seed`` that are told the same answers in the same order ask the
-    same. Samplers can be pickled.
+    Two samplers with the same ``seed`` that are asked and told the same in the same order ask the
+    same. Samplers can be pickled, to go on in another process.
 
     Examples
     --------
@@ -142,6 +142,7 @@ class Sampler:
         self._counts = np.zeros(n)
         self._by_judge = np.zeros(len(self._judges))
         self._first_won = np.zeros(len(self._judges))  # degrees of the items shown first
+        self._decided = np.zeros(len(self._judges))  # differences of the degrees of both items
         self._queue: deque[Question] = deque()
         self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
         self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
@@ -231,6 +232,7 @@ class Sampler:
         self._counts[list(places)] += 1
         self._by_judge[number] += 1
         self._first_won[number] += parsed if self.answers == "degree" else 0.5
+        self._decided[number] += abs(2 * parsed - 1) if self.answers == "degree" else 1.0
         self.n_answers += 1
 
     def ranking(self) -> Places:
@@ -397,7 +399,9 @@ class Sampler:
         reliability : ndarray, shape (n_judges,), optional
             As in `ratings`. None: only judges who answer by the order shown are named.
         """
-        return useless_judges(self._judges, self._by_judge, self._first_won, reliability)
+        return useless_judges(
+            self._judges, self._by_judge, self._first_won, self._decided, reliability
+        )
 
     def _fit(self) -> Draws:
         """Draw models given the answers so far, from which the next chains start."""
