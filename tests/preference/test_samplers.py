@@ -471,3 +471,19 @@ def test_several_judges_compare_two_items():
 def test_judges_in_one_string_are_an_error():
     with pytest.raises(TypeError, match=r"a list of names; got 'anna': pass \['anna'\]"):
         Sampler([1, 2, 3], judges="anna")
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "what"), [(5.5, 1, "n must"), (0, 1, "n must"), (5, 0, "k must")]
+)
+def test_plans_of_calls_require_whole_numbers(n, k, what):
+    with pytest.raises((TypeError, ValueError), match=what):
+        call_plan(n, k)
+
+
+def test_warnings_are_not_logged_as_well(caplog):
+    ranker = PreferenceRanker(lambda u, v: True, max_calls=40, random_state=0)
+    with pytest.warns(UserWarning, match="prefers the item shown first") as caught:
+        ranker.rank(list(range(6)))
+    assert len(caught) == 1
+    assert not caplog.records
