@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import tenacity
 
 from rankcore.preference import Journal, PreferenceRanker, call_plan
 
@@ -28,6 +29,7 @@ Document B: {b}
 
 Which document answers the query better? Reply with one letter, A or B; with C if neither does."""
 DEGREES = {"A": 1.0, "B": 0.0, "C": 0.5}
+WAIT_LONGER = tenacity.wait_random_exponential(max=60)
 
 
 class BusyError(Exception):
@@ -35,7 +37,7 @@ class BusyError(Exception):
 
     def __init__(self, status, retry_after):
         super().__init__(f"status {status}")
-        self.retry_after = retry_after  # seconds, or None; the ranker waits as long
+        self.retry_after = retry_after  # seconds, or None
 
 
 class MalformedReplyError(Exception):
@@ -90,12 +92,26 @@ class LanguageModelJudge:
         return (read * self.tokens_read + written * self.tokens_written) / 1e6
 
 
+def wait(attempt):
+    """Wait as long as the endpoint asks, otherwise longer after each attempt."""
+    asked = getattr(attempt.outcome.exception(), "retry_after", None)
+    return WAIT_LONGER(attempt) if asked is None else asked
+
+
 def seconds(retry_after):
-    """Of the header, which may also be a date: the ranker then waits by its own rule."""
+    """Read the header; it may also be a date, which is not read."""
     try:
         return float(retry_after)
     except (TypeError, ValueError):
         return None
+
+
+RETRY = tenacity.Retrying(
+    stop=tenacity.stop_after_attempt(6),
+    wait=wait,
+    retry=tenacity.retry_if_exception_type((BusyError, MalformedReplyError, httpx.TransportError)),
+    reraise=True,
+)
 
 
 async def rerank(query, documents, model, url, *, key="", prices=(0.0, 0.0), **params):
@@ -103,7 +119,7 @@ async def rerank(query, documents, model, url, *, key="", prices=(0.0, 0.0), **p
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60.0) as client:
         judge = LanguageModelJudge(query, model, client, prices)
-        ranker = PreferenceRanker(judge, both_orders=True, **{"retry": 6, **params})
+        ranker = PreferenceRanker(judge, both_orders=True, **{"retry": RETRY, **params})
         return await ranker.arank(documents), ranker, judge
 
 

@@ -175,3 +175,17 @@ def test_example_runs_from_the_command_line(server, tmp_path):
     assert lines[0].endswith(tuple(np.array(DOCUMENTS[:12])[most_relevant]))
     assert f"{server.requests} calls, {server.read} tokens read" in done.stderr
     assert done.stderr.rstrip().endswith("complete")
+
+
+def test_wait_of_a_busy_endpoint_is_as_long_as_it_asks():
+    waits = []
+
+    @tenacity.Retrying(
+        wait=example.wait, sleep=waits.append, stop=tenacity.stop_after_attempt(3)
+    ).wraps
+    def call():
+        raise example.BusyError(429, 7.5)
+
+    with pytest.raises(tenacity.RetryError):
+        call()
+    assert waits == [7.5, 7.5]
