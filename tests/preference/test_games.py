@@ -180,6 +180,29 @@ def test_places_of_a_leaderboard_cover_simultaneously():
     assert np.mean(whole) > 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5
 
 
+@pytest.mark.parametrize(("n", "m"), [(2, 40), (20, 200), (20, 4000)])
+def test_leaderboard_places_of_equal_items_cover_simultaneously(n, m):
+    """Games are decided by coins, so that any order may be the true one."""
+    whole = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, n, m])
+        i = rng.integers(0, n, m)
+        j = (i + rng.integers(1, n, m)) % n
+        board = rate(i, j, degree=rng.integers(0, 2, m)).leaderboard(0.95)
+        place = rng.permutation(n) + 1
+        whole.append(all(r.first_place <= place[r.item] <= r.last_place for r in board))
+    assert np.mean(whole) > 0.95 - 3 * (0.95 * 0.05 / 40) ** 0.5
+
+
+def test_leaderboard_places_cover_simultaneously_after_a_bootstrap():
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 10, 500)
+    j = (i + rng.integers(1, 10, 500)) % 10
+    degree = rng.integers(0, 2, 500)
+    board = rate(i, j, degree=degree, bootstrap=200).leaderboard(0.95)
+    assert [(row.first_place, row.last_place) for row in board] == [(1, 10)] * 10
+
+
 def test_leaderboard_rows_are_in_order():
     winners, losers, _ = table(10, 500, 7)
     found = rate(winners, losers)

@@ -104,6 +104,7 @@ class Ratings:
     effects: dict[str, tuple[float, float]] = field(default_factory=dict)
     tie_probability: float | None = None
     _source: Posterior | Floats = field(default_factory=lambda: np.empty((0, 0)))
+    _is_sampled: bool = False  # of the model of a sampler
 
     def __repr__(self) -> str:
         best = [shown(item) for item in self.items[self.ranking[:3]].tolist()]
@@ -195,8 +196,11 @@ class Ratings:
         Notes
         -----
         The intervals are scores with a multiple of the standard errors that covers all of them
-        together in ``level`` of the draws of the posterior; places are mean places with a multiple
-        of their standard deviations plus a half, since places are whole numbers, in the same way.
+        together in ``level`` of the draws of the posterior; places are from the intervals of all
+        differences of two items in the same way (maximum of the studentised differences), so that
+        items of equal strength share their places. Of a sampler, whose strengths are far from
+        normal, they are mean places with a multiple of their standard deviations plus a half, since
+        places are whole numbers, that covers all places together in ``level`` of the draws.
         """
         check_level(level)
         items = self.items.tolist()
@@ -205,7 +209,8 @@ class Ratings:
         errors = np.maximum(self.standard_errors, 1e-12)
         apart = np.abs(self._centred - self._centred.mean(axis=0)) / errors
         width = float(np.quantile(apart.max(axis=1), level))
-        first, last = self._simultaneous_places(level)
+        places = self._places_of_draws if self._is_sampled else self._places_of_differences
+        first, last = places(level)
         return [
             Standing(
                 item=items[i],
@@ -220,7 +225,27 @@ class Ratings:
             for place, i in enumerate(self.ranking.tolist(), start=1)
         ]
 
-    def _simultaneous_places(self, level: float) -> tuple[Places, Places]:
+    def _places_of_differences(self, level: float) -> tuple[Places, Places]:
+        """Return the first and last places that significant differences of strengths leave.
+
+        Places in draws are no substitute: about estimates of items that are equal, or nearly so,
+        draws spread once more, and their extreme places exclude the true ones.
+        """
+        n = self.scores.size
+        apart = self._centred[: max(200, int(1e8 / n**2))]
+        apart = apart - apart.mean(axis=0)
+        covariance = apart.T @ apart / len(apart)
+        variance = np.diagonal(covariance)
+        spreads = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 1e-24))
+        largest = np.zeros(len(apart))
+        for i in range(n):
+            differences = np.abs(apart[:, i, None] - apart) / spreads[i]
+            np.maximum(largest, differences.max(axis=1), out=largest)
+        limit = float(np.quantile(largest, level))
+        above = (self.scores - self.scores[:, None]) / spreads > limit  # j above i
+        return above.sum(axis=1) + 1, n - above.sum(axis=0)
+
+    def _places_of_draws(self, level: float) -> tuple[Places, Places]:
         """Return the first and last places of the items in ``level`` of the draws.
 
         Extremes of the draws themselves cover less with more items: of 100 items, most draws have

@@ -258,6 +258,7 @@ class Sampler:
             reliability=1 - 2 * u.error_rate,
             position_bias=float(u.position_bias.mean()),
             _source=theta,
+            _is_sampled=True,
         )
 
     def uncertainty(self) -> Uncertainty:
