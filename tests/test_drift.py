@@ -328,3 +328,16 @@ def test_columns_that_appear_in_a_stream_are_learned(wrapper, form):
         assert grown.drifts_ == whole.drifts_ == [150]
     with pytest.raises(ValueError, match=r"grow=True adds columns only.* \[0, 1, 2, 3\]; got"):
         grown.partial_fit(shaped(X), y, classes=range(5), grow=True)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_rows_that_are_no_matrix_have_the_same_error_with_and_without_grow(wrapper):
+    X = np.arange(12.0).reshape(6, 2)
+    model = wrapper().partial_fit(X, [0, 1, 2, 0, 1, 2], classes=range(3))
+    for rows in (X[0], X[0].tolist(), pd.Series(X[0]), [X]):
+        messages = []
+        for grow in (False, True):
+            with pytest.raises(ValueError, match="X") as caught:
+                model.partial_fit(rows, [0, 1], grow=grow)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]

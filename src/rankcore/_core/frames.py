@@ -280,7 +280,7 @@ class ArrowFrame(Frame):
         return self.native.drop_columns([name])
 
     def first(self, n: int) -> Any:
-        return self.native.select(self.names[:n])
+        return self.native.select([*range(n)])
 
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
         table = self.native

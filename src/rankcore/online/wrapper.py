@@ -239,12 +239,12 @@ class StreamWrapper(BaseEstimator):
 
 
 def _first_columns(X: Any, n: int) -> Any:
-    """Return the first columns of a matrix or data frame."""
+    """Return the first columns of a matrix or data frame; other input as it is, for its error."""
     frame = frame_of(X)
     if frame is not None:
         return frame.first(n)
     matrix = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
-    return matrix[:, :n]
+    return matrix[:, :n] if np.ndim(matrix) == 2 else X
 
 
 def learn_chunk(
