@@ -334,3 +334,9 @@ def test_large_finite_values_are_accepted():
     assert as_rows(np.full((3, 9), 3e38, dtype=np.float32)).largest > 1e38
     X[3, 3] = np.nan
     assert as_rows(X, nan=True).largest == 1e300
+
+
+def test_a_series_of_a_cluster_is_no_matrix():
+    pd, dask = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    with pytest.raises(ValueError, match=r"got a Series: .*pass X.to_frame\(\)$"):
+        as_rows(dask.from_pandas(pd.Series(["a", "b"]), npartitions=1))

@@ -377,7 +377,7 @@ def remedy_for(X: Any, name: str) -> str:
             "for one row take a frame of one row, as frame.iloc[[0]] (polars: frame[[0]]); for one "
             f"column pass {name}.to_frame()"
         )
-        if any(isinstance(value, str) for value in X[:1].to_list()):
+        if hasattr(X, "to_list") and any(isinstance(value, str) for value in X[:1].to_list()):
             remedy += (
                 "; texts require a vectorizer, as in make_pipeline(TfidfVectorizer(), PRank())"
             )

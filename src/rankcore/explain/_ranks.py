@@ -58,9 +58,10 @@ class RankExplanation(ExplanationResult):
         rank is predicted; of a category the first one, in their order. NaN if there is none, with a
         background none between its minimum and maximum. Of numbers with several columns, such as
         splines, of missing numbers, and of integers and booleans of a frame (0 and 1), a value of
-        the background: the nearest to the row, or to the median if the number is missing; without
-        a background trees have NaN for a missing number. A word is removed from the text or added
-        at its end, for the 200 words that contribute most. None if none was tried.
+        the background: the nearest to the row, or to the median if the number is missing, of at
+        most 1000 values from its minimum to its maximum; without a background trees have NaN for a
+        missing number. A word is removed from the text or added at its end, for the 200 words that
+        contribute most. None if none was tried.
     probabilities : ndarray of float64, shape (n_ranks,), or None
         Probability of each rank, if the model has them.
     log_odds : bool
