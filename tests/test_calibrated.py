@@ -272,7 +272,7 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
 
     from rankcore.ordinal.curves import expected_costs
 
-    costs = expected_costs("kappa", table)
+    costs = expected_costs("kappa", table, ranks)
     mean = table.mean(axis=0) @ ranks
     spread = table.mean(axis=0) @ (ranks - mean) ** 2
 

@@ -1,6 +1,7 @@
 """Ranks that are declared but have no rows: the probabilities of the others are as without them."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.model_selection import KFold, cross_val_score
 
 import rankcore as rc
-from rankcore.ordinal.curves import fit_cumulative, fit_isotonic
+from rankcore.ordinal.curves import expected_costs, fit_cumulative, fit_isotonic
 from reference import calibration
 from reference import ordinal_boosting as plain
 
@@ -377,3 +378,34 @@ def test_boosting_files_and_exports_include_absent_ranks(tmp_path, tasks, link, 
     assert_allclose(rc.load(tmp_path / "m").predict_proba(X), model.predict_proba(X), rtol=0)
     assert_allclose(rc.load(tmp_path / "m").predict(X), model.predict(X), rtol=0)
     rc.export(model, tmp_path / "m.c", "c", check=X)
+
+
+@pytest.mark.parametrize("absent", [[0, 4], [2], [1, 3]], ids=str)
+@pytest.mark.parametrize(
+    "name", [one for one in NAMES if hasattr(getattr(rc, one), "predict_proba")]
+)
+def test_no_loss_predicts_a_rank_without_rows(name, absent):
+    """Between two others, it has the minimum of the expected squared distance."""
+    ranks = labels(absent)
+    ranks = np.where(np.arange(400) % 3 == 0, ranks[::-1], ranks)  # uncertain
+    far = np.vstack([X, 1e3 * X])
+    for model in learners(name):
+        for loss in ("absolute", "zero_one", "squared", "kappa"):
+            if name != "OrdinalLogistic" or loss != "kappa":
+                found = clone(model).set_params(classes=range(5), loss=loss).fit(X, ranks)
+                assert np.isin(found.predict(far), ranks).all(), (found, loss)
+
+
+def test_kappa_is_optimal_among_predictions_of_ranks_with_rows():
+    table = np.random.default_rng(0).dirichlet([1, 1e-3, 1], 7)
+    ranks, mean = np.arange(3), table.mean(axis=0)
+    by_chance = [mean @ (ranks - p) ** 2 for p in ranks]
+    squared = [[row @ (ranks - p) ** 2 for p in ranks] for row in table]
+
+    def one_minus_kappa(predicted):
+        found = sum(squared[i][p] for i, p in enumerate(predicted))
+        return found / sum(by_chance[p] for p in predicted)
+
+    best = min(map(one_minus_kappa, product([0, 2], repeat=7)))
+    predicted = (table @ expected_costs("kappa", table, ranks[[0, 2]])).argmin(axis=1)
+    assert one_minus_kappa(predicted) == pytest.approx(best)

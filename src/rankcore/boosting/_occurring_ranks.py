@@ -29,13 +29,15 @@ class OccurringRanks:
 
     ranks: NDArray[np.int32]
     form: Form
+    with_rows: NDArray[np.int32]
 
     @classmethod
     def of(cls, ranks: NDArray[np.int32], form: Form) -> Self:
         """Return the ranks of some rows; all ranks if the form cannot leave any out."""
+        with_rows = np.unique(ranks)
         if form.shared and not form.cumulative:  # ranks have fixed places on the line
-            return cls(np.arange(form.n_ranks, dtype=np.int32), form)
-        return cls(np.unique(ranks), form)
+            return cls(np.arange(form.n_ranks, dtype=np.int32), form, with_rows)
+        return cls(with_rows, form, with_rows)
 
     @property
     def whole(self) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
+from rankcore.boosting._occurring_ranks import OccurringRanks
 from rankcore.boosting._ordinal_rounds import MemoryOrdinalRounds
 from rankcore.boosting._training import RoundLearner
 from rankcore.metrics.probabilities import PROBABILITIES, with_unknown
@@ -50,9 +51,11 @@ class HeldOutTables(HeldOutLabels):
 class OrdinalRoundLearner(RoundLearner):
     """Learner of `OrdinalBoost`."""
 
-    def __init__(self, fitted: Any, made: MemoryOrdinalRounds, watched: bool) -> None:
+    def __init__(
+        self, fitted: Any, made: MemoryOrdinalRounds, occurring: OccurringRanks, watched: bool
+    ) -> None:
         """Initialise; ``watched`` is whether callbacks may predict after each round."""
-        self._made, self._watched = made, watched
+        self._made, self._occurring, self._watched = made, occurring, watched
         super().__init__(fitted, made, int(fitted.n_estimators))
         fitted.costs_ = self.costs()
 
@@ -68,10 +71,10 @@ class OrdinalRoundLearner(RoundLearner):
 
     def costs(self) -> Floats:
         """Return the costs of predictions; for kappa, from probabilities of the training rows."""
-        loss = self.fitted.loss
+        loss, table = self.fitted.loss, np.empty((0, self._model.form.n_ranks))
         if loss == "kappa":
-            return expected_costs(loss, self._made.probabilities())
-        return expected_costs(loss, np.empty((0, self._model.form.n_ranks)))
+            table = self._made.probabilities()
+        return expected_costs(loss, table, self._occurring.with_rows)
 
     def _note(self, statistics: Any, number: int) -> None:
         self.fitted._state.log.append([statistics])

@@ -366,7 +366,7 @@ class OrdinalBoost(CheapestRanks, SerializableMixin, ClassifierMixin, BaseEstima
         splits = split_constraints(fitted, source.given)
         made = MemoryOrdinalRounds(self, training, fitted._state.model, splits)
         with closing(made) as rounds:
-            learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
+            learner = OrdinalRoundLearner(fitted, rounds, training.occurring, bool(listed))
             train_rounds(learner, source, monitor)
             fitted.costs_ = learner.costs()
         self._replace_with(fitted)

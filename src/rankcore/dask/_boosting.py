@@ -225,7 +225,8 @@ def fit_ranks(model: Any, shards: Shards, given: FitArguments) -> Any:
     rounds = rank_rounds(fitted, edges, occurring, n_docs, float(counts.sum()))
     with ActorRounds(shards, rounds) as on_actors:
         watched = given.callbacks is not None
-        learning: Any = OrdinalRoundLearner(fitted, on_actors, watched)  # type: ignore[arg-type]
+        made: Any = on_actors
+        learning: Any = OrdinalRoundLearner(fitted, made, occurring, watched)
         train_rounds(learning, shards.source(), monitor)
         fitted.costs_ = learning.costs()
     return fitted

@@ -27,7 +27,6 @@ from rankcore.ordinal.curves import (
     fit_cumulative,
     fit_isotonic,
     restored_curves,
-    without_absent,
 )
 from rankcore.ordinal.cusum import CuSumRank
 from rankcore.ordinal.decisions import CheapestRanks
@@ -246,9 +245,8 @@ class CalibratedOrdinal(
         """
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(held_out.scores, ranks, ordered_labels.size, weights)
-        costs = expected_costs(self.loss, curves.probabilities(held_out.scores))
         seen = ranks if weights is None else ranks[weights > 0]
-        costs = without_absent(costs, seen)
+        costs = expected_costs(self.loss, curves.probabilities(held_out.scores), seen)
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         attributes = kept | {
             **named,

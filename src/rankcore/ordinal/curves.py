@@ -282,7 +282,7 @@ def _density(x: Floats) -> Floats:
     return expit(x) * expit(-x)
 
 
-def without_absent(costs: Floats, occurring: NDArray[Any]) -> Floats:
+def _without_absent(costs: Floats, occurring: NDArray[Any]) -> Floats:
     """Return costs by which no rank without rows is predicted, whatever the score of a row.
 
     Rows to predict may lie far beyond those that were learned, where a rank at an end without rows
@@ -295,16 +295,20 @@ def without_absent(costs: Floats, occurring: NDArray[Any]) -> Floats:
     return costs
 
 
-def expected_costs(loss: str, probabilities: Floats) -> Floats:
-    """Return the cost of a prediction (column) for a true rank (row)."""
+def expected_costs(loss: str, probabilities: Floats, occurring: NDArray[Any]) -> Floats:
+    """Return the cost of a prediction (column) for a true rank (row).
+
+    ``probabilities`` are those of the training rows, for kappa, and ``occurring`` their ranks, the
+    only ones that are predicted.
+    """
     ranks = np.arange(probabilities.shape[1], dtype=np.float64)
     distance = np.abs(ranks[:, None] - ranks)
     if loss == "absolute":
-        return distance
+        return _without_absent(distance, occurring)
     if loss == "zero_one":
-        return (distance > 0).astype(np.float64)
+        return _without_absent((distance > 0).astype(np.float64), occurring)
     if loss == "squared":
-        return distance**2
+        return _without_absent(distance**2, occurring)
     # One minus kappa is a ratio of two sums over rows: the squared distances, and their expectation
     # by chance. Dinkelbach (1967): the minimum ratio is the number for which the minimum of the
     # first minus that multiple of the second is 0; rows are then independent.
@@ -313,7 +317,7 @@ def expected_costs(loss: str, probabilities: Floats) -> Floats:
     by_chance = (ranks - mean) ** 2 + spread
     quotient = 0.0
     for _ in range(100):
-        costs = distance**2 - quotient * by_chance
+        costs = _without_absent(distance**2 - quotient * by_chance, occurring)
         chosen = (probabilities @ costs).argmin(axis=1)
         squared = np.take_along_axis(probabilities @ distance**2, chosen[:, None], axis=1)
         chance = by_chance[chosen].sum()
@@ -321,4 +325,4 @@ def expected_costs(loss: str, probabilities: Floats) -> Floats:
         if ratio == quotient:
             break
         quotient = ratio
-    return distance**2 - quotient * by_chance
+    return _without_absent(distance**2 - quotient * by_chance, occurring)

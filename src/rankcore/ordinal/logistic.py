@@ -19,7 +19,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.base import OnlineOrdinalClassifier
-from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent, without_absent
+from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal.decisions import CheapestRanks, cheapest
 from rankcore.ordinal.parameters import resolved_half_life
 from rankcore.ordinal.projecting import (
@@ -289,8 +289,8 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     def costs_(self) -> Floats:  # type: ignore[override]
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
-        costs = expected_costs(self.loss, np.zeros((1, self.ranks_.size)))
-        return without_absent(costs, np.flatnonzero(self._fitted_state().model["ranks"]))
+        occurring = np.flatnonzero(self._fitted_state().model["ranks"])
+        return expected_costs(self.loss, np.zeros((1, self.ranks_.size)), occurring)
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         model = self._fitted_state().model
