@@ -144,7 +144,7 @@ def whole_folds(
         if both.size:
             raise ValueError(
                 "cv must keep the rows of a query together; got a fold that divides query "
-                f"{queries.ids[both[0]]!r}: use rankcore.model_selection.QueryKFold"
+                f"{queries.ids[both[:1]].tolist()[0]!r}: use rankcore.model_selection.QueryKFold"
             )
         yield train, test
 
