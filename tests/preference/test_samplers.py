@@ -398,6 +398,32 @@ def test_judges_of_several_items_find_the_whole_order(answers, n):
     assert places[sampler.ranking()].tolist() == list(range(n))
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_order_of_few_items_takes_more_than_one_answer(n):
+    sampler = Sampler(list(range(n)), seed=0)
+    judge = Judge(np.arange(n), 1, noise=0.2)
+    while (asked := sampler.ask()) and sampler.n_answers < 100:
+        for comparison in asked:
+            sampler.tell(comparison, judge(*comparison.items))
+    assert sampler.done()
+    assert sampler.uncertainty().inversions <= 0.05
+    assert sampler.ranking().tolist() == list(range(n))
+
+
+@pytest.mark.parametrize("top_k", [None, 1])
+def test_asking_goes_on_to_a_high_confidence(top_k):
+    numbers = []
+    for confidence in (0.8, 0.99):
+        sampler = Sampler(list(range(5)), top_k=top_k, seed=0)
+        judge = Judge(np.arange(5), 1, noise=0.1)
+        while (asked := sampler.ask(confidence=confidence)) and sampler.n_answers < 200:
+            for comparison in asked:
+                sampler.tell(comparison, judge(*comparison.items))
+        assert sampler.done(confidence)
+        numbers.append(sampler.n_answers)
+    assert numbers[0] < numbers[1]
+
+
 def test_order_of_one_item_is_an_abstention():
     one, other = (Sampler(list(range(6)), size=3, answers="order", seed=0) for _ in range(2))
     for _ in range(40):

@@ -179,9 +179,10 @@ class Driver:
         return self._ask_round()[:n]
 
     def _ask_round(self) -> list[Comparison]:
-        asked, size = self.sampler.ask(), self._size()
+        asked, size = self.sampler.ask(confidence=self.confidence), self._size()
         if size is not None and len(asked) % size:
-            asked += self.sampler.ask(-len(asked) % size)  # batches are filled
+            more = -len(asked) % size  # batches are filled
+            asked += self.sampler.ask(more, confidence=self.confidence)
         return asked
 
     def _size(self) -> int | None:

@@ -177,7 +177,7 @@ class RoundSampler(Sampler):
             total += mean if key == (u, v) else 1 - mean
         return total / len(keys)
 
-    def _plan(self) -> bool:
+    def _plan(self, confidence: float | None) -> bool:
         """Queue the calls of the round; False if its answers are needed first."""
         for call in range(self._repeats):
             for pair in self._to_show:

@@ -32,9 +32,9 @@ from rankcore.preference.ratings import Ratings, places_of
 
 # Maximum distance in the ranking of two compared items, while such pairs are worth asking.
 _NEIGHBOURS = 64
-# Without a confidence, nothing is worth asking below this many pairs expected in the wrong order,
-# or this doubt about the top.
-_WRONG_PAIRS, _WRONG_TOP = 0.5, 0.05
+# Without a confidence, nothing is worth asking below this doubt about the top, or this fraction of
+# pairs expected in the wrong order and this number of them.
+_WRONG, _WRONG_PAIRS = 0.05, 0.5
 # Abstentions may leave open this fraction of the pairs of an order that is called complete.
 OPEN = 0.05
 # Items whose probability of being among the first k is below this are not asked about in groups.
@@ -160,7 +160,7 @@ class Sampler:
         """Names of the judges; (None,) without names."""
         return self._judges
 
-    def ask(self, n: int | None = None) -> list[Comparison]:
+    def ask(self, n: int | None = None, *, confidence: float | None = None) -> list[Comparison]:
         """Return up to n comparisons to make next.
 
         Parameters
@@ -168,6 +168,8 @@ class Sampler:
         n : int, optional
             Any number; comparisons of earlier calls may still be without an answer. None: as many
             as should be made before the answers are used.
+        confidence : float, optional
+            As for `done`: nothing more is worth asking once it is reached.
 
         Returns
         -------
@@ -175,9 +177,11 @@ class Sampler:
             Shorter than n if nothing more is worth asking, or if answers are needed first.
         """
         (COUNT | None).check(n, "n")
+        if confidence is not None:
+            check_real(confidence, "confidence", 0, 1)
         comparisons: list[Comparison] = []
         while n is None or len(comparisons) < n:
-            if not self._queue and ((n is None and comparisons) or not self._plan()):
+            if not self._queue and ((n is None and comparisons) or not self._plan(confidence)):
                 break
             places, judge = self._queue.popleft()
             comparison = Comparison(places, judge, tuple(self.items[place] for place in places))
@@ -296,19 +300,17 @@ class Sampler:
         Without a ``confidence`` pairs count as right if no answer is left that could decide them:
         those that all judges abstained from and, of judges that repeat themselves, those that they
         were asked about in both orders. Then `ask` returns no more comparisons, although a
-        ``confidence`` may not be reached: end a loop by either. The answers of a coin are never
-        used up: bound their number.
+        ``confidence`` may not be reached. The answers of a coin are never used up: bound their
+        number.
         """
         if confidence is not None:
             check_real(confidence, "confidence", 0, 1)
         n = len(self.items)
         if n < 2:
             return True
-        if self.n_answers == 0 and not self._declined:
-            return False
         if confidence is None:
-            return not self._is_open(None, self._used_up())
-        return not self._is_open(confidence, np.zeros((n, n), dtype=bool))
+            return not self._is_worth_asking(None)
+        return self.n_answers > 0 and not self._is_open(confidence, np.zeros((n, n), dtype=bool))
 
     def n_declined(self, confidence: float | None = None) -> int:
         """Return from how many pairs all judges abstained, if only these leave the order open.
@@ -329,13 +331,24 @@ class Sampler:
             return n_pairs
         return 0
 
+    def _is_worth_asking(self, confidence: float | None) -> bool:
+        """Return whether answers are left that could make the order as certain as required."""
+        if self.n_answers == 0 and not self._declined:
+            return True
+        used = self._used_up()
+        if confidence is None:
+            return self._is_open(None, used)
+        # Pairs that are used up are wrong or right, and other answers may make up for these.
+        is_open = self._is_open(None, used) or self._is_open(confidence, used)
+        return is_open and not self.done(confidence)
+
     def _is_open(self, confidence: float | None, ignored: NDArray[np.bool_]) -> bool:
         """Return whether more than allowed may be wrong; ``ignored`` pairs count as right."""
         n, k = len(self.items), self._top_k
         if confidence is not None:
             allowed = 1 - confidence
         else:
-            allowed = 2 * _WRONG_PAIRS / (n * (n - 1)) if k is None else _WRONG_TOP
+            allowed = _WRONG if k is not None else min(_WRONG, 2 * _WRONG_PAIRS / (n * (n - 1)))
 
         def wrong(draws: Draws) -> float:
             inversions, top = self._doubt(draws, ignored)
@@ -469,9 +482,9 @@ class Sampler:
 
     # ------------------------------------------------------------------ questions
 
-    def _plan(self) -> bool:
+    def _plan(self, confidence: float | None) -> bool:
         """Queue the next comparisons; False if nothing is worth asking."""
-        if len(self.items) < 2 or self.done():
+        if len(self.items) < 2 or not self._is_worth_asking(confidence):
             return False
         draws = self._fit()
         self._queue.extend(self._pairs(draws) if self._size == 2 else self._groups(draws))
