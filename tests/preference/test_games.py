@@ -168,6 +168,14 @@ def test_bootstrap_errors_agree_with_laplace_errors():
     np.testing.assert_array_equal(again.standard_errors, found.standard_errors)
 
 
+def test_bootstrap_of_rows_with_weights_is_that_of_their_games():
+    winners, losers, _ = table(8, 800, 3)
+    pairs, counts = np.unique(np.column_stack([winners, losers]), axis=0, return_counts=True)
+    games = rate(winners, losers, bootstrap=200)
+    rows = rate(pairs[:, 0], pairs[:, 1], weight=counts, bootstrap=200)
+    np.testing.assert_allclose(rows.standard_errors, games.standard_errors, rtol=0.25)
+
+
 @pytest.mark.slow
 def test_places_of_a_leaderboard_cover_simultaneously():
     """All places, not each of them, are right in 95% of the tables."""

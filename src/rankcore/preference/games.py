@@ -76,7 +76,7 @@ def rate(
         If no comparisons connect two groups of items: raise an error, or order the groups by the
         prior alone. `Ratings.components` has the groups.
     bootstrap : int
-        Number of resamples of the rows that standard errors and intervals come from. 0: from the
+        Number of resamples of the games that standard errors and intervals come from. 0: from the
         second derivative.
     random_state : int, numpy.random.Generator or None
         Seed of the resamples.
@@ -177,10 +177,10 @@ def rate(
 def _resampled(
     rows: Comparisons, posterior: Posterior, scale: float, n: int, rng: np.random.Generator
 ) -> Floats:
-    """Fit strengths to resampled rows, moved to the strengths of all rows."""
+    """Fit strengths to resampled games, moved to the strengths of all games."""
     strengths = np.empty((n, rows.n))
     for draw in range(n):
-        weight = rows.weight * rng.poisson(1.0, rows.weight.size)
+        weight = rng.poisson(rows.weight).astype(np.float64)  # of rows that stand for games
         resampled = replace(rows, weight=weight).merged()
         strengths[draw] = fit(resampled, scale=scale, tolerance=1e-4).theta
     return np.asarray(strengths + (posterior.theta - strengths.mean(axis=0)))
