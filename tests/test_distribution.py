@@ -170,9 +170,9 @@ def test_wheel_has_headers_declarations_and_types(wheel):
     private = [name for name in sizes if name.startswith("rankcore/_ext/_")]
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
-    assert wheel.stat().st_size < 2.95 * MEGABYTE
-    # Of 7.2 MB, 4.3 are binaries and 2.9 Python, much of it docstrings.
-    assert sum(sizes.values()) < 7.3 * MEGABYTE
+    assert wheel.stat().st_size < 3 * MEGABYTE
+    # Of 7.3 MB, 4.3 are binaries and 3.0 Python and headers, much of it docstrings.
+    assert sum(sizes.values()) < 7.4 * MEGABYTE
 
 
 @pytest.mark.slow
