@@ -442,7 +442,7 @@ def test_comment_fields_require_read_comments():
     ("text", "message"),
     [
         (b"x 1:1", "line 1: cannot read 'x 1:1': expected a label first, a number; got 'x'"),
-        (b"1,2 1:1", "line 1: cannot read '1,2 1:1': expected a label first, a number (CSV"),
+        (b"1,2 1:1", "line 1: cannot read '1,2 1:1': expected a label first, a number (the"),
         (b"1:1", "line 1: cannot read '1:1': expected a label first, a number; got '1:1'"),
         (b"1 1:1\n# c\n\n1 2:x # y", "line 4: cannot read '1 2:x # y': expected number:val"),
         (b"1 1:\n", "line 1: cannot read '1 1:': expected number:value; got '1:'"),

@@ -84,7 +84,8 @@ def nearest_moves(
             texts.setdefault((features[j].source, id(features[j].vectorizer)), []).append(j)
     for numbers_of_words in texts.values():
         _set_words(moves, explained, x, numbers_of_words, changed.now)
-    return moves
+    all_numbers = all(isinstance(value, float) for value in moves.ravel().tolist())
+    return moves.astype(np.float64) if all_numbers else moves
 
 
 def _is_tried(explained: ExplainedModel, feature: Feature, x: Any, background: Any) -> bool:
