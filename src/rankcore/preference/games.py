@@ -72,6 +72,8 @@ def rate(
     scale : float
         Standard deviation of the normal prior of strengths, position bias and effects; in choix
         ``alpha = 1 / (2 * scale**2)``, in scikit-learn's LogisticRegression ``C = scale**2``.
+        Strengths that spread more than this are pulled together, and their intervals miss them:
+        choose a larger scale for games that the better one nearly always wins.
     disconnected : {"raise", "prior"}
         If no comparisons connect two groups of items: raise an error, or order the groups by the
         prior alone. `Ratings.components` has the groups.
