@@ -59,7 +59,7 @@ CASES = [
     ("KernelCuSumRank", {"max_iter": 1}, "dense", 3),
     ("KernelOAPBPM", {"n_estimators": 8, "max_iter": 1}, "dense", 3),
     ("VotedPRank", {"max_iter": 1, "max_hypotheses": None}, "dense", 3),
-    ("VotedPRank", {"max_iter": 1}, "dense", 1.2),
+    ("VotedPRank", {"max_iter": 1}, "dense", 3),
     ("RankSVM", {"kernel": "rbf"}, "dense", 1.2),
     ("RankSVM", {"kernel": "precomputed"}, "dense", 1.2),
 ]
