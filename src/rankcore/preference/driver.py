@@ -179,11 +179,12 @@ class Driver:
         return self._ask_round()[:n]
 
     def _ask_round(self) -> list[Comparison]:
-        asked, size = self.sampler.ask(confidence=self.confidence), self._size()
-        if size is not None and len(asked) % size:
-            more = -len(asked) % size  # batches are filled
-            asked += self.sampler.ask(more, confidence=self.confidence)
-        return asked
+        comparisons = self.sampler.ask(confidence=self.confidence)
+        size = self._size()
+        if size is not None and len(comparisons) % size:
+            more = -len(comparisons) % size  # batches are filled
+            comparisons += self.sampler.ask(more, confidence=self.confidence)
+        return comparisons
 
     def _size(self) -> int | None:
         """Return the number of comparisons of a call; None for a whole round."""

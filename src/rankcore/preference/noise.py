@@ -142,11 +142,12 @@ class JudgeModel:
                 kind = TURNED_AGREES if turned == 1 - degree else TURNED_DIFFERS
         self._rows.append(_Row(judge, first, second, 1, kind, degree, 1.0))
 
-    def told(self) -> NDArray[np.bool_]:
+    def answered(self) -> NDArray[np.bool_]:
         """Return whether a judge answered about a pair in an order, (judges, items, items)."""
-        told = np.zeros((self._n_judges, self._n, self._n), dtype=bool)
-        told[tuple(np.array(list(self._told), dtype=np.intp).reshape(-1, 3).T)] = True
-        return told
+        answered = np.zeros((self._n_judges, self._n, self._n), dtype=bool)
+        judges, first, second = np.array(list(self._told), dtype=np.intp).reshape(-1, 3).T
+        answered[judges, first, second] = True
+        return answered
 
     def add_order(self, shown: tuple[int, ...], order: list[int], *, best_only: bool) -> None:
         """Add an order of several items, or only its first item, as pairs of a lower weight."""

@@ -398,8 +398,8 @@ class PreferenceRanker(BaseEstimator):
         """Return earlier answers and failed calls, of the journal or of this ranker."""
         if journal is not None:
             return journal.records()
-        if self.__dict__.get("_asked") is not self.preference:
-            self._asked = self.preference
+        if self.__dict__.get("_judge") is not self.preference:
+            self._judge = self.preference
             self._records: list[Record] = []
             self._kept: list[Any] = []
         self._kept.append(items)  # keys may be the addresses of these objects

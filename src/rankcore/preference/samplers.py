@@ -30,7 +30,7 @@ from rankcore.preference.forms import Items, Places, as_items, item_array, shown
 from rankcore.preference.noise import Draws, JudgeModel
 from rankcore.preference.ratings import Ratings, places_of
 
-# Maximum distance in the ranking of two compared items, while such pairs are worth asking.
+# Maximum distance in the ranking of two compared items, while such pairs are asked about.
 _NEIGHBOURS = 64
 # Without a confidence, nothing is worth asking below this doubt about the top, or this fraction of
 # pairs expected in the wrong order and this number of them.
@@ -380,9 +380,9 @@ class Sampler:
             draws.copies(turned=turned).mean(axis=0) > _REPEATS for turned in (False, True)
         )
         if self._size == 2 and same.any():
-            told = self._model.told()
-            back = told.transpose(0, 2, 1)
-            in_both = np.where(turned[:, None, None], told | back, told & back)
+            answered = self._model.answered()
+            back = answered.transpose(0, 2, 1)
+            in_both = np.where(turned[:, None, None], answered | back, answered & back)
             used |= same[:, None, None] & in_both
         return np.asarray(used.all(axis=0))
 
